@@ -36,154 +36,13 @@ struct kind {
 };
 
 #define AT(member) offsetof(struct trib_control, member)
-#define U32_MAX UINT32_MAX
 
-static const struct field hello[] = {
-    {U8, AT(hello.version_min), 1, 255},
-    {U8, AT(hello.version_max), 1, 255},
-    {U32, AT(hello.methods), 1, U32_MAX},
-    {NONCE, AT(hello.nonce), 0, 0},
-    {JOB, AT(hello.job), 1, TRIB_CONTROL_JOB_MAX},
-    {LINE, AT(hello.library), 0, TRIB_CONTROL_LIBRARY_MAX},
-};
-
-static const struct field welcome[] = {
-    {U8, AT(welcome.version), 1, 255},
-    {U8, AT(welcome.method), 1, 31},
-    {U32, AT(welcome.methods), 1, U32_MAX},
-    {NONCE, AT(welcome.nonce), 0, 0},
-    {LINE, AT(welcome.library), 0, TRIB_CONTROL_LIBRARY_MAX},
-};
-
-static const struct field auth[] = {
-    {U8, AT(auth.step), TRIB_CONTROL_CREDENTIAL, TRIB_CONTROL_PROOF},
-    {REST, AT(auth.data), 1, TRIB_CONTROL_AUTH_MAX},
-};
-
-static const struct field join[] = {
-    {JOB, AT(join.job), 1, TRIB_CONTROL_JOB_MAX},
-    {LINE, AT(join.user), 0, TRIB_CONTROL_USER_MAX},
-    {U32, AT(join.ranks), 1, TRIB_CONTROL_RANKS_MAX},
-    {U32, AT(join.aggregators), 1, TRIB_CONTROL_AGGREGATORS_MAX},
-    {U32, AT(join.aggregator), 0, TRIB_CONTROL_AGGREGATORS_MAX - 1},
-    {U32, AT(join.weight), 1, 1000000},
-    {U32, AT(join.slots), 1, U32_MAX},
-    {U64, AT(join.bytes), 0, INT64_MAX},
-    {U32, AT(join.deadline_ms), 0, 86400000},
-    {LINES, AT(join.settings), 0, TRIB_CONTROL_SETTINGS_MAX},
-    {REST, AT(join.tree), 0, TRIB_CONTROL_TREE_MAX},
-};
-
-static const struct field admitted[] = {
-    {U32, AT(admitted.slots), 1, U32_MAX},
-    {U64, AT(admitted.bytes), 0, INT64_MAX},
-};
-
-static const struct field queued[] = {
-    {U32, AT(queued.position), 1, U32_MAX},
-    {LINE, AT(queued.text), 0, TRIB_CONTROL_TEXT_MAX},
-};
-
-static const struct field blobs[] = {
-    {U32, AT(blobs.exchange), 0, U32_MAX},
-    {U32, AT(blobs.total), 1, TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_AGGREGATORS_MAX},
-    {U32, AT(blobs.first), 0,
-     TRIB_CONTROL_RANKS_MAX + TRIB_CONTROL_AGGREGATORS_MAX - 1},
-    {U32, AT(blobs.count), 1, TRIB_CONTROL_BLOBS_BYTES},
-    {U32, AT(blobs.each), 1, TRIB_CONTROL_BLOB_MAX},
-    {REST, AT(blobs.data), 1, TRIB_CONTROL_BLOBS_BYTES},
-};
-
-static const struct field plan[] = {
-    {U32, AT(plan.number), 0, U32_MAX},
-    {LINES, AT(plan.text), 0, TRIB_CONTROL_PLAN_MAX},
-};
-
-static const struct field plan_ok[] = {
-    {U32, AT(answer.number), 0, U32_MAX},
-};
-
-static const struct field plan_refused[] = {
-    {U32, AT(answer.number), 0, U32_MAX},
-    {LINE, AT(answer.text), 0, TRIB_CONTROL_TEXT_MAX},
-};
-
-static const struct field said[] = {
-    {LINE, AT(said.text), 0, TRIB_CONTROL_TEXT_MAX},
-};
-
-static const struct field store_join[] = {
-    {NONCE, AT(store_join.token), 0, 0},
-    {U32, AT(store_join.ranks), 1, TRIB_CONTROL_RANKS_MAX},
-    {U32, AT(store_join.rank), 0, TRIB_CONTROL_RANKS_MAX - 1},
-    {U8, AT(store_join.again), 0, 1},
-    {NONCE, AT(store_join.owner), 0, 0},
-    {U8, AT(store_join.lasting), 0, 1},
-    {U64, AT(store_join.every_pushes), 0, UINT64_MAX},
-    {U32, AT(store_join.every_ms), 0, TRIB_CONTROL_WAIT_MAX},
-};
-
-static const struct field store_open[] = {
-    {JOB, AT(store_open.name), 1, TRIB_CONTROL_JOB_MAX},
-    {U8, AT(store_open.dtype), 0, 255},
-    {U64, AT(store_open.count), 1, TRIB_CONTROL_COUNT_MAX},
-    {LINE, AT(store_open.rule), 1, TRIB_CONTROL_RULE_MAX},
-};
-
-static const struct field store_push[] = {
-    {U32, AT(store_push.vector), 0, U32_MAX},
-    {U8, AT(store_push.purpose), TRIB_CONTROL_PUSH, TRIB_CONTROL_PUSH_RESTORE},
-    {U64, AT(store_push.number), 1, TRIB_CONTROL_PUSHES_MAX + 1},
-    {U64, AT(store_push.rate), 0, UINT64_MAX},
-    {U64, AT(store_push.offset), 0, UINT64_MAX},
-    {REST, AT(store_push.data), 0, TRIB_CONTROL_STORE_BYTES},
-};
-
-static const struct field store_pull[] = {
-    {U32, AT(store_pull.vector), 0, U32_MAX},
-    {U64, AT(store_pull.first), 0, TRIB_CONTROL_COUNT_MAX},
-    {U64, AT(store_pull.count), 0, TRIB_CONTROL_COUNT_MAX},
-    {U64, AT(store_pull.at_least), 0, UINT64_MAX},
-    {U32, AT(store_pull.bound), 0, U32_MAX},
-    {U32, AT(store_pull.wait_ms), 0, TRIB_CONTROL_WAIT_MAX},
-};
-
-static const struct field store_data[] = {
-    {U32, AT(store_data.vector), 0, U32_MAX},
-    {U64, AT(store_data.offset), 0, UINT64_MAX},
-    {REST, AT(store_data.data), 1, TRIB_CONTROL_STORE_BYTES},
-};
-
-static const struct field store_state[] = {
-    {U32, AT(store_state.vector), 0, U32_MAX},
-    {U64, AT(store_state.version), 0, TRIB_CONTROL_PUSHES_MAX},
-    {U64, AT(store_state.saved), 0, TRIB_CONTROL_PUSHES_MAX + 1},
-    {U64, AT(store_state.pushes), 0, TRIB_CONTROL_PUSHES_MAX + 1},
-};
-
-static const struct field store_refused[] = {
-    {U8, AT(store_refused.status), 1, 255},
-    {LINE, AT(store_refused.text), 0, TRIB_CONTROL_TEXT_MAX},
-};
-
-static const struct field store_index[] = {
-    {U32, AT(store_index.vector), 0, U32_MAX},
-    {U64, AT(store_index.count), 0, TRIB_CONTROL_COUNT_MAX},
-    {U64, AT(store_index.offset), 0, UINT64_MAX},
-    {REST, AT(store_index.data), 0, TRIB_CONTROL_STORE_BYTES},
-};
-
-static const struct field store_codec[] = {
-    {U32, AT(store_codec.vector), 0, U32_MAX},
-    {U64, AT(store_codec.bytes), 0, UINT64_MAX},
-    {LINE, AT(store_codec.codec), 1, TRIB_CONTROL_CODEC_MAX},
-};
-
-static const struct field store_snapshot[] = {
-    {U32, AT(store_snapshot.vector), 0, U32_MAX},
-    {U8, AT(store_snapshot.order), TRIB_CONTROL_SNAPSHOT_TAKE,
-     TRIB_CONTROL_SNAPSHOT_RESTORE},
-};
+/* clang-format off */
+#define MESSAGE(name) static const struct field name[] = {
+#define FIELD(type, message, name, min, max) {type, AT(message.name), min, max},
+#define END };
+/* clang-format on */
+#include "agg/protocol/control.def"
 
 static bool store_join_fits(const struct trib_control *m)
 {
@@ -208,53 +67,15 @@ static bool blobs_fit(const struct trib_control *m)
            (uint64_t)b->count * b->each == b->data.n;
 }
 
-#define FIELDS(array) array, sizeof(array) / sizeof((array)[0])
-#define ANY (TRIB_CONTROL_JOB | TRIB_CONTROL_AGGREGATOR)
+#define TRIB_CONTROL_ANY (TRIB_CONTROL_JOB | TRIB_CONTROL_AGGREGATOR)
+#define ALL(message) message, sizeof(message) / sizeof((message)[0])
+#define FIRST(message) message, 1
+#define NOTHING NULL, 0
 
 static const struct kind kinds[TRIB_CONTROL_KINDS] = {
-    [TRIB_CONTROL_HELLO] = {"HELLO", TRIB_CONTROL_JOB, FIELDS(hello), hello_fits},
-    [TRIB_CONTROL_WELCOME] = {"WELCOME", TRIB_CONTROL_AGGREGATOR, FIELDS(welcome),
-                              NULL},
-    [TRIB_CONTROL_AUTH] = {"AUTH", ANY, FIELDS(auth), NULL},
-    [TRIB_CONTROL_JOIN] = {"JOIN", TRIB_CONTROL_JOB, FIELDS(join), join_fits},
-    [TRIB_CONTROL_ADMITTED] = {"ADMITTED", TRIB_CONTROL_AGGREGATOR, FIELDS(admitted),
-                               NULL},
-    [TRIB_CONTROL_QUEUED] = {"QUEUED", TRIB_CONTROL_AGGREGATOR, FIELDS(queued), NULL},
-    [TRIB_CONTROL_REFUSED] = {"REFUSED", TRIB_CONTROL_AGGREGATOR, FIELDS(said), NULL},
-    [TRIB_CONTROL_BLOBS] = {"BLOBS", ANY, FIELDS(blobs), blobs_fit},
-    [TRIB_CONTROL_PLAN] = {"PLAN", TRIB_CONTROL_JOB, FIELDS(plan), NULL},
-    [TRIB_CONTROL_PLAN_OK] = {"PLAN_OK", TRIB_CONTROL_AGGREGATOR, FIELDS(plan_ok),
-                              NULL},
-    [TRIB_CONTROL_PLAN_REFUSED] = {"PLAN_REFUSED", TRIB_CONTROL_AGGREGATOR,
-                                   FIELDS(plan_refused), NULL},
-    [TRIB_CONTROL_DRAIN] = {"DRAIN", TRIB_CONTROL_AGGREGATOR, NULL, 0, NULL},
-    [TRIB_CONTROL_GOODBYE] = {"GOODBYE", ANY, FIELDS(said), NULL},
-    [TRIB_CONTROL_ALIVE] = {"ALIVE", ANY, NULL, 0, NULL},
-    [TRIB_CONTROL_ERROR] = {"ERROR", ANY, FIELDS(said), NULL},
-    [TRIB_CONTROL_STORE_JOIN] = {"STORE_JOIN", TRIB_CONTROL_JOB, FIELDS(store_join),
-                                 store_join_fits},
-    [TRIB_CONTROL_STORE_JOINED] = {"STORE_JOINED", TRIB_CONTROL_AGGREGATOR, NULL, 0,
-                                   NULL},
-    [TRIB_CONTROL_STORE_OPEN] = {"STORE_OPEN", TRIB_CONTROL_JOB, FIELDS(store_open),
-                                 NULL},
-    [TRIB_CONTROL_STORE_VECTOR] = {"STORE_VECTOR", TRIB_CONTROL_AGGREGATOR,
-                                   FIELDS(store_state), NULL},
-    [TRIB_CONTROL_STORE_PUSH] = {"STORE_PUSH", TRIB_CONTROL_JOB, FIELDS(store_push),
-                                 NULL},
-    [TRIB_CONTROL_STORE_PULL] = {"STORE_PULL", TRIB_CONTROL_JOB, FIELDS(store_pull),
-                                 NULL},
-    [TRIB_CONTROL_STORE_DATA] = {"STORE_DATA", TRIB_CONTROL_AGGREGATOR,
-                                 FIELDS(store_data), NULL},
-    [TRIB_CONTROL_STORE_DONE] = {"STORE_DONE", TRIB_CONTROL_AGGREGATOR,
-                                 FIELDS(store_state), NULL},
-    [TRIB_CONTROL_STORE_REFUSED] = {"STORE_REFUSED", TRIB_CONTROL_AGGREGATOR,
-                                    FIELDS(store_refused), NULL},
-    [TRIB_CONTROL_STORE_INDEX] = {"STORE_INDEX", TRIB_CONTROL_JOB, FIELDS(store_index),
-                                  NULL},
-    [TRIB_CONTROL_STORE_CODEC] = {"STORE_CODEC", TRIB_CONTROL_JOB, FIELDS(store_codec),
-                                  NULL},
-    [TRIB_CONTROL_STORE_SNAPSHOT] = {"STORE_SNAPSHOT", TRIB_CONTROL_JOB,
-                                     FIELDS(store_snapshot), NULL},
+#define KIND(name, from, payload, fits) \
+    [TRIB_CONTROL_##name] = {#name, TRIB_CONTROL_##from, payload, fits},
+#include "agg/protocol/control.def"
 };
 
 const char *trib_control_name(enum trib_control_kind kind)

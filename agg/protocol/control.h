@@ -9,7 +9,7 @@
  *     | magic | framing | kind |  0  | length | payload
  *     +-------+---------+------+-----+--------+---------
  *
- * Numbers are little-endian. One table in agg/protocol/control.c defines the fields of
+ * Numbers are little-endian. One table, agg/protocol/control.def, defines the fields of
  * each payload and their limits, for both writing and reading: no message can be
  * written that the reader refuses. After authentication, payloads are sealed
  * (agg/protocol/crypt.h), which adds TRIB_CONTROL_SEAL_BYTES. The seal authenticates
@@ -62,33 +62,9 @@
 #define TRIB_CONTROL_EARLY_BYTES (TRIB_CONTROL_HEAD_BYTES + 1 + TRIB_CONTROL_AUTH_MAX)
 
 enum trib_control_kind {
-    TRIB_CONTROL_HELLO = 1, /* first message, from the job */
-    TRIB_CONTROL_WELCOME, /* aggregator: chosen version and method */
-    TRIB_CONTROL_AUTH, /* a step of the method */
-    TRIB_CONTROL_JOIN, /* request admission; one of three answers: */
-    TRIB_CONTROL_ADMITTED,
-    TRIB_CONTROL_QUEUED, /* wait for a later answer */
-    TRIB_CONTROL_REFUSED,
-    TRIB_CONTROL_BLOBS, /* connection blobs of ranks and aggregators */
-    TRIB_CONTROL_PLAN,
-    TRIB_CONTROL_PLAN_OK,
-    TRIB_CONTROL_PLAN_REFUSED,
-    TRIB_CONTROL_DRAIN, /* the aggregator will end: disconnect */
-    TRIB_CONTROL_GOODBYE, /* the sender's last message */
-    TRIB_CONTROL_ALIVE, /* the sender is alive */
-    TRIB_CONTROL_ERROR, /* the sender's last message, with the reason */
-    TRIB_CONTROL_STORE_JOIN, /* a rank joins the store of its job */
-    TRIB_CONTROL_STORE_JOINED,
-    TRIB_CONTROL_STORE_OPEN, /* open a vector, or create it */
-    TRIB_CONTROL_STORE_VECTOR, /* its number */
-    TRIB_CONTROL_STORE_PUSH, /* elements of a push, in order */
-    TRIB_CONTROL_STORE_PULL,
-    TRIB_CONTROL_STORE_DATA, /* elements of an answer */
-    TRIB_CONTROL_STORE_DONE, /* push applied, or answer complete */
-    TRIB_CONTROL_STORE_REFUSED, /* negative answer to any store request */
-    TRIB_CONTROL_STORE_INDEX, /* indices of the next push or pull */
-    TRIB_CONTROL_STORE_CODEC, /* the next push or pull is encoded */
-    TRIB_CONTROL_STORE_SNAPSHOT, /* save a vector to disk, or restore it */
+    TRIB_CONTROL_NO_KIND,
+#define KIND(name, from, payload, fits) TRIB_CONTROL_##name,
+#include "agg/protocol/control.def"
     TRIB_CONTROL_KINDS,
 };
 
@@ -124,172 +100,30 @@ struct trib_control_bytes {
     uint32_t n;
 };
 
-struct trib_control_hello {
-    uint32_t version_min;
-    uint32_t version_max;
-    uint32_t methods; /* bit mask of offered methods */
-    uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
-    char job[TRIB_CONTROL_JOB_MAX + 1];
-    char library[TRIB_CONTROL_LIBRARY_MAX + 1]; /* version of the library */
-};
+/* Types of fields. */
+#define TRIB_CONTROL_OF_U8(name, max) uint32_t name
+#define TRIB_CONTROL_OF_U32(name, max) uint32_t name
+#define TRIB_CONTROL_OF_U64(name, max) uint64_t name
+#define TRIB_CONTROL_OF_NONCE(name, max) uint8_t name[TRIB_CONTROL_NONCE_BYTES]
+#define TRIB_CONTROL_OF_JOB(name, max) char name[(max) + 1]
+#define TRIB_CONTROL_OF_LINE(name, max) char name[(max) + 1]
+#define TRIB_CONTROL_OF_LINES(name, max) char name[(max) + 1]
+#define TRIB_CONTROL_OF_REST(name, max) struct trib_control_bytes name
 
-struct trib_control_welcome {
-    uint32_t version;
-    uint32_t method; /* number of the chosen method */
-    uint32_t methods; /* bit mask of accepted methods */
-    uint8_t nonce[TRIB_CONTROL_NONCE_BYTES];
-    char library[TRIB_CONTROL_LIBRARY_MAX + 1];
-};
-
-struct trib_control_auth {
-    uint32_t step;
-    struct trib_control_bytes data;
-};
-
-struct trib_control_join {
-    char job[TRIB_CONTROL_JOB_MAX + 1]; /* name of the job, as in HELLO */
-    char user[TRIB_CONTROL_USER_MAX + 1]; /* for display only */
-    uint32_t ranks;
-    uint32_t aggregators;
-    uint32_t aggregator; /* index of the receiver */
-    uint32_t weight;
-    uint32_t slots;
-    uint64_t bytes; /* requested memory */
-    uint32_t deadline_ms; /* maximum wait in the queue */
-    char settings[TRIB_CONTROL_SETTINGS_MAX + 1];
-    struct trib_control_bytes tree; /* tree of aggregators; empty: each serves all ranks
-                                     * alike */
-};
-
-struct trib_control_admitted {
-    uint32_t slots;
-    uint64_t bytes;
-};
-
-struct trib_control_queued {
-    uint32_t position; /* position in the queue, from 1 */
-    char text[TRIB_CONTROL_TEXT_MAX + 1];
-};
-
-struct trib_control_blobs {
-    uint32_t exchange;
-    uint32_t total; /* blobs of the exchange */
-    uint32_t first; /* index of the first blob in this message */
-    uint32_t count;
-    uint32_t each; /* bytes of one blob */
-    struct trib_control_bytes data;
-};
-
-struct trib_control_plan {
-    uint32_t number;
-    char text[TRIB_CONTROL_PLAN_MAX + 1];
-};
-
-struct trib_control_plan_answer {
-    uint32_t number;
-    char text[TRIB_CONTROL_TEXT_MAX + 1]; /* "" in PLAN_OK */
-};
-
-struct trib_control_store_join {
-    uint8_t token[TRIB_CONTROL_NONCE_BYTES]; /* known only to the ranks of the job */
-    uint32_t ranks;
-    uint32_t rank;
-    uint32_t again; /* 1: the store must exist; 0: it must not */
-    uint8_t owner[TRIB_CONTROL_NONCE_BYTES]; /* the key to its snapshots */
-    uint32_t lasting; /* 1: later runs know the key */
-    uint64_t every_pushes; /* snapshot after N pushes to a vector; 0: none */
-    uint32_t every_ms; /* and after this time, if changed; 0: none */
-};
-
-struct trib_control_store_open {
-    char name[TRIB_CONTROL_JOB_MAX + 1];
-    uint32_t dtype;
-    uint64_t count;
-    char rule[TRIB_CONTROL_RULE_MAX + 1];
-};
-
-struct trib_control_store_push {
-    uint32_t vector;
-    uint32_t purpose; /* enum trib_control_push */
-    uint64_t number; /* sequence number of this rank's pushes */
-    uint64_t rate; /* bits of a float64; 0: the rule's default */
-    uint64_t offset; /* offset of `data` in bytes */
-    struct trib_control_bytes data;
-};
-
-struct trib_control_store_pull {
-    uint32_t vector;
-    uint64_t first; /* first element */
-    uint64_t count; /* 0: query the version only */
-    uint64_t at_least; /* wait for this version */
-    uint32_t bound; /* wait for lagging ranks; TRIB_CONTROL_UNBOUNDED: do not wait */
-    uint32_t wait_ms; /* maximum wait */
-};
-
-struct trib_control_store_data {
-    uint32_t vector;
-    uint64_t offset; /* offset in the answer, in bytes */
-    struct trib_control_bytes data;
-};
-
-/* STORE_VECTOR, STORE_DONE */
-struct trib_control_store_state {
-    uint32_t vector;
-    uint64_t version; /* number of applied pushes */
-    uint64_t saved; /* version of its newest snapshot, plus 1; 0: none */
-    uint64_t pushes; /* number of the receiving rank's last push */
-};
-
-struct trib_control_store_refused {
-    uint32_t status; /* a trib_status_t, negated */
-    char text[TRIB_CONTROL_TEXT_MAX + 1];
-};
-
-struct trib_control_store_index {
-    uint32_t vector;
-    uint64_t count; /* total number of indices */
-    uint64_t offset; /* offset of `data` in bytes */
-    struct trib_control_bytes data; /* whole indices of trib_control_index_bytes */
-};
-
-struct trib_control_store_codec {
-    uint32_t vector;
-    uint64_t bytes; /* bytes of an encoded push (vector_words.h); 0: a pull */
-    char codec[TRIB_CONTROL_CODEC_MAX + 1];
-};
-
-struct trib_control_store_snapshot {
-    uint32_t vector;
-    uint32_t order; /* enum trib_control_snapshot */
-};
-
-struct trib_control_said {
-    char text[TRIB_CONTROL_TEXT_MAX + 1];
-};
+/* clang-format off */
+#define MESSAGE(name) struct trib_control_##name {
+#define FIELD(type, message, name, min, max) TRIB_CONTROL_OF_##type(name, max);
+#define END };
+/* clang-format on */
+#include "agg/protocol/control.def"
 
 struct trib_control {
     enum trib_control_kind kind;
     union {
-        struct trib_control_hello hello;
-        struct trib_control_welcome welcome;
-        struct trib_control_auth auth;
-        struct trib_control_join join;
-        struct trib_control_admitted admitted;
-        struct trib_control_queued queued;
-        struct trib_control_blobs blobs;
-        struct trib_control_plan plan;
-        struct trib_control_plan_answer answer; /* PLAN_OK, PLAN_REFUSED */
-        struct trib_control_said said; /* REFUSED, GOODBYE, ERROR */
-        struct trib_control_store_join store_join;
-        struct trib_control_store_open store_open;
-        struct trib_control_store_push store_push;
-        struct trib_control_store_pull store_pull;
-        struct trib_control_store_data store_data;
-        struct trib_control_store_state store_state;
-        struct trib_control_store_refused store_refused;
-        struct trib_control_store_index store_index;
-        struct trib_control_store_codec store_codec;
-        struct trib_control_store_snapshot store_snapshot;
+#define MESSAGE(name) struct trib_control_##name name;
+#define FIELD(type, message, name, min, max)
+#define END
+#include "agg/protocol/control.def"
     };
 };
 

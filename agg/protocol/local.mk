@@ -4,7 +4,7 @@ libagg_la_SOURCES += \
 	agg/protocol/auth_key.c \
 	agg/protocol/auth_methods.h \
 	agg/protocol/auth_munge.c \
-	agg/protocol/control.c agg/protocol/control.h \
+	agg/protocol/control.c agg/protocol/control.def agg/protocol/control.h \
 	agg/protocol/control_conn.c agg/protocol/control_conn.h \
 	agg/protocol/crypt.h \
 	agg/protocol/handshake.c \

@@ -14,7 +14,7 @@ struct golden {
     const char *hex;
 };
 
-/* One of each kind, with its bytes by the tables of agg/protocol/control.c: written by
+/* One of each kind, with its bytes by agg/protocol/control.def: written by
  * hand and not by its code. */
 static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_HELLO,
