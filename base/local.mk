@@ -32,6 +32,7 @@ libbase_la_SOURCES = \
 	base/number.c base/number.h \
 	base/plain.c base/plain.h \
 	base/process.c base/process.h \
+	base/proof.c base/proof.h \
 	base/release.c base/release.h \
 	base/quiet.c base/quiet.h \
 	base/quota.c base/quota.h \

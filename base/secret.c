@@ -11,7 +11,6 @@
 
 /* Length of the zero-padded label that precedes the authenticated data. */
 #define LABEL_BYTES 16
-#define MOST_BYTES 2560
 
 _Static_assert(TRIB_PROOF_BYTES == 32, "HMAC-SHA512-256 of libsodium's crypto_auth");
 _Static_assert(TRIB_SECRET_BYTES == 32, "the key of libsodium's crypto_auth");
@@ -107,10 +106,10 @@ void trib_secret_wipe(struct trib_secret *secret)
 void trib_secret_mac(const struct trib_secret *secret, const char *label,
                      const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES])
 {
-    uint8_t all[LABEL_BYTES + MOST_BYTES];
+    uint8_t all[LABEL_BYTES + TRIB_MAC_BYTES_MOST];
 
     assert(secret->is_set && secret->sodium.auth);
-    assert(strlen(label) < LABEL_BYTES && n <= MOST_BYTES);
+    assert(strlen(label) < LABEL_BYTES && n <= TRIB_MAC_BYTES_MOST);
     memset(all, 0, LABEL_BYTES);
     memcpy(all, label, strlen(label));
     memcpy(all + LABEL_BYTES, bytes, n);
@@ -135,43 +134,4 @@ void trib_secret_mark(const struct trib_secret *secret, uint8_t out[8])
     if (secret->is_set)
         trib_secret_mac(secret, "mark", "", 0, mac);
     memcpy(out, mac, 8);
-}
-
-/* Proofs --------------------------------------------------------------------------- */
-
-bool trib_nonce_make(uint8_t out[TRIB_NONCE_BYTES])
-{
-    return getrandom(out, TRIB_NONCE_BYTES, 0) == TRIB_NONCE_BYTES;
-}
-
-/* Every part has a fixed offset and length, so different claims never produce the same
- * bytes. */
-struct claim {
-    uint8_t nonce[TRIB_PROOF_SIDES][TRIB_NONCE_BYTES];
-    uint64_t listener;
-    int32_t rank[TRIB_PROOF_SIDES];
-    uint32_t more;
-    uint32_t side;
-};
-_Static_assert(sizeof(struct claim) == 56, "no padding");
-
-void trib_proof_make(const struct trib_secret *secret, const struct trib_proof *about,
-                     enum trib_proof_side side, uint8_t out[TRIB_PROOF_BYTES])
-{
-    struct claim claim = {
-        .listener = about->listener, .more = about->more, .side = (uint32_t)side};
-
-    memcpy(claim.nonce, about->nonce, sizeof(claim.nonce));
-    memcpy(claim.rank, about->rank, sizeof(claim.rank));
-    trib_secret_mac(secret, about->label, &claim, sizeof(claim), out);
-}
-
-bool trib_proof_holds(const struct trib_secret *secret, const struct trib_proof *about,
-                      enum trib_proof_side side, const uint8_t *proof, size_t n)
-{
-    uint8_t right[TRIB_PROOF_BYTES];
-
-    assert(n >= TRIB_PROOF_BYTES_LEAST && n <= TRIB_PROOF_BYTES);
-    trib_proof_make(secret, about, side, right);
-    return secret->sodium.equal(right, proof, n) == 0;
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The job's secret, shared only by its ranks, and proofs of knowing it.
- *
- * Both ends of a connection send a nonce. Then each sends a proof: a MAC under the
- * secret over the role, both nonces, both ranks and the number of the listening side. A
- * proof is thus invalid on another connection, at another port, for another rank, in
- * the other direction, and when replayed. Until the proof is verified, nothing else
- * from the peer is trusted.
+ * The job's secret, shared only by its ranks. base/proof.h proves that a peer has it.
  *
  * All functions may be called by any thread; none blocks.
  */
@@ -27,10 +21,8 @@ struct trib_error;
 /* Length in hexadecimal digits, plus the NUL. */
 #define TRIB_SECRET_TEXT (2 * TRIB_SECRET_BYTES + 1)
 #define TRIB_SECRET_VARIABLE "TRIB_KEY"
-#define TRIB_NONCE_BYTES 16
-#define TRIB_PROOF_BYTES 32
-/* Shortest accepted proof, for protocols without room for all bytes. */
-#define TRIB_PROOF_BYTES_LEAST 24
+#define TRIB_PROOF_BYTES 32 /* of a MAC */
+#define TRIB_MAC_BYTES_MOST 2560 /* that a MAC covers */
 
 /* Zero-initialised: no secret. */
 struct trib_secret {
@@ -87,36 +79,8 @@ void trib_secret_mark(const struct trib_secret *secret, uint8_t out[8]);
 /** trib_secret_wipe - erase the secret. */
 void trib_secret_wipe(struct trib_secret *secret);
 
-/* Proofs --------------------------------------------------------------------------- */
-
-enum trib_proof_side { TRIB_PROOF_CALLER, TRIB_PROOF_LISTENER, TRIB_PROOF_SIDES };
-
-/* Data that a proof covers; equal on both sides of a connection. */
-struct trib_proof {
-    const char *label; /* protocol and version: "tcp 5" */
-    uint64_t listener; /* number of the listening side, from its address */
-    int32_t rank[TRIB_PROOF_SIDES];
-    uint8_t nonce[TRIB_PROOF_SIDES][TRIB_NONCE_BYTES];
-    uint32_t more; /* another number exchanged by both sides, or 0 */
-};
-
-/** trib_nonce_make - generate a nonce; false: the kernel has no random bytes. */
-bool trib_nonce_make(uint8_t out[TRIB_NONCE_BYTES]);
-
-/** trib_proof_make - compute the proof of one side; the secret must be armed. */
-void trib_proof_make(const struct trib_secret *secret, const struct trib_proof *about,
-                     enum trib_proof_side side, uint8_t out[TRIB_PROOF_BYTES]);
-
-/**
- * trib_proof_holds - return true if that side knows the secret. Runs in constant time.
- *
- * n        bytes of the proof: TRIB_PROOF_BYTES_LEAST or more
- */
-bool trib_proof_holds(const struct trib_secret *secret, const struct trib_proof *about,
-                      enum trib_proof_side side, const uint8_t *proof, size_t n);
-
-/** trib_secret_mac - compute a MAC of at most 2560 bytes under a label, which separates
- * uses. */
+/** trib_secret_mac - compute a MAC of at most TRIB_MAC_BYTES_MOST bytes under a label,
+ * which separates uses. */
 void trib_secret_mac(const struct trib_secret *secret, const char *label,
                      const void *bytes, size_t n, uint8_t out[TRIB_PROOF_BYTES]);
 

@@ -95,7 +95,7 @@ static trib_status_t closed(struct trib_tcp_client *t,
                             const struct trib_tcp_gather *mine,
                             const struct trib_tcp_exchange *q)
 {
-    if (t->welcome || t->server || t->proved)
+    if (t->welcome || t->server || t->proof.step == TRIB_PROOF_DONE)
         return trib_tcp_client_lost(t, q);
     close(t->fd);
     t->fd = -1;
@@ -236,8 +236,8 @@ trib_status_t trib_boot_ask(struct trib_boot *b, const char *phase, const void *
     set_busy(t, true);
     t->exchange++;
     if (t->welcome)
-        t->deadline = trib_limit_deadline(
-            trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
+        t->deadline =
+            trib_limit_deadline(trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
     trib_tcp_client_put_gather(t, &mine);
     trib_tcp_client_flush(t);
     status = exchange(t, &mine, &q);
@@ -345,7 +345,6 @@ static trib_status_t open_server(struct trib_tcp_client *t, const char *root)
     status = trib_tcp_server_start(&opts, t->err, &t->server);
     if (status != TRIB_OK)
         return status;
-    t->proved = true; /* no proof needed over a socket pair */
     trib_tcp_client_put_hello(t);
     trib_tcp_client_flush(t);
     return TRIB_OK;

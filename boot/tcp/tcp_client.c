@@ -162,8 +162,8 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     t->heard = trib_now_ns();
     t->in_len = 0;
     t->out_len = 0;
-    t->proved = false;
-    if (t->hello.has_secret && !trib_nonce_make(t->hello.nonce))
+    t->proof = trib_tcp_proof(&t->hello);
+    if (t->hello.has_secret && !trib_proof_begin(&t->proof, t->hello.nonce))
         return trib_fail(t->err, TRIB_ERR_SYSTEM,
                          "rank %d has no random bytes: getrandom: %m",
                          t->hello.who.rank);
@@ -219,20 +219,15 @@ static trib_status_t take_challenge(struct trib_tcp_client *t,
                                     const struct trib_tcp_frame *frame,
                                     struct trib_tcp_exchange *q)
 {
-    struct trib_tcp_challenge challenge;
-    struct trib_proof claim;
+    struct trib_challenge challenge;
     uint8_t proof[TRIB_PROOF_BYTES];
 
-    if (!t->hello.has_secret || t->proved ||
+    if (t->proof.step != TRIB_PROOF_BEGUN ||
         trib_tcp_parse_challenge(frame, &challenge) != TRIB_OK)
         return not_ours(t, TRIB_ERR_PROTOCOL);
-    trib_tcp_claim(&t->hello, challenge.nonce, &claim);
-    if (!trib_proof_holds(&t->boot.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof,
-                          sizeof(challenge.proof)))
+    if (!trib_proof_answer(&t->boot.secret, &t->proof, &challenge, proof))
         return other_secret(t);
-    trib_proof_make(&t->boot.secret, &claim, TRIB_PROOF_CALLER, proof);
     t->out_len += trib_tcp_put_proof(out_end(t, TRIB_TCP_SMALL_BYTES), proof);
-    t->proved = true;
     q->done |= q->proves;
     trib_tcp_client_flush(t);
     return TRIB_OK;
@@ -241,7 +236,7 @@ static trib_status_t take_challenge(struct trib_tcp_client *t,
 /* Until its proof is verified, rank 0 may only send the proof, refuse, or tick. */
 static bool too_early(const struct trib_tcp_client *t, enum trib_tcp_kind kind)
 {
-    return t->hello.has_secret && !t->proved && kind != TRIB_TCP_CHALLENGE &&
+    return t->proof.step == TRIB_PROOF_BEGUN && kind != TRIB_TCP_CHALLENGE &&
            kind != TRIB_TCP_FAIL && kind != TRIB_TCP_TICK;
 }
 
@@ -263,8 +258,8 @@ static trib_status_t take_frame(struct trib_tcp_client *t,
             return not_ours(t, TRIB_ERR_PROTOCOL);
         t->server_name = hello.who;
         t->welcome = true;
-        t->deadline = trib_limit_deadline(
-            trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
+        t->deadline =
+            trib_limit_deadline(trib_limit_sum(t->boot_timeout_ms, t->stop_timeout_ms));
         return TRIB_OK;
     case TRIB_TCP_RESULT:
         if (!t->welcome || q->done || frame->exchange != t->exchange ||

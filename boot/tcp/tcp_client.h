@@ -34,7 +34,7 @@ struct trib_tcp_client {
     struct trib_error *err;
     struct trib_idle *idle;
     uint32_t exchange;
-    bool proved; /* proofs were exchanged */
+    struct trib_proof proof; /* TRIB_PROOF_NEW: no secret; or on rank 0 */
     bool welcome; /* the server accepted our HELLO */
     bool said_failure; /* fail() has been called */
     uint64_t heard; /* time of rank 0's last bytes, or of the connection */

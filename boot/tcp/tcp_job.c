@@ -40,7 +40,8 @@ void trib_tcp_drop(struct trib_tcp_conn *c)
 {
     close(c->fd);
     c->fd = -1;
-    c->hello = c->challenged = false;
+    c->hello = false;
+    c->proof.step = TRIB_PROOF_NEW;
     c->tell = 0;
     c->out_len = 0;
 }
@@ -84,12 +85,11 @@ static bool is_member(const struct trib_tcp_server *s, const struct trib_tcp_con
     return c->hello && c->who.rank < s->size && s->ranks[c->who.rank] == c;
 }
 
-static const char unproved[] =
-    "did not prove that it has the secret of this job (TRIB_KEY)";
+static const char unproved[] = TRIB_PROOF_UNPROVED " (TRIB_KEY)";
 
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
-    if (c->challenged && !c->hello) {
+    if (c->proof.step != TRIB_PROOF_NEW && !c->hello) {
         trib_tcp_stranger(s, c, true, unproved);
         return;
     }
@@ -281,8 +281,8 @@ static void challenge(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                       const struct trib_tcp_hello *hello)
 {
     c->said = *hello;
-    c->challenged = trib_nonce_make(c->nonce);
-    if (c->challenged)
+    c->proof = trib_tcp_proof(hello);
+    if (trib_proof_challenge(&s->opts.secret, &c->proof, &c->challenge))
         c->tell = TRIB_TELL_CHALLENGE;
     else
         trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
@@ -309,11 +309,7 @@ static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                        const struct trib_tcp_frame *frame)
 {
-    struct trib_proof claim;
-
-    trib_tcp_claim(&c->said, c->nonce, &claim);
-    if (trib_proof_holds(&s->opts.secret, &claim, TRIB_PROOF_CALLER, frame->payload,
-                         TRIB_PROOF_BYTES))
+    if (trib_proof_check(&s->opts.secret, &c->proof, frame->payload, TRIB_PROOF_BYTES))
         seat(s, c, &c->said);
     else
         trib_tcp_stranger(s, c, true, unproved);
@@ -323,14 +319,16 @@ static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
                        const struct trib_tcp_frame *frame)
 {
-    if (frame->kind == TRIB_TCP_HELLO && !c->challenged)
+    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
+
+    if (frame->kind == TRIB_TCP_HELLO && !challenged)
         take_hello(s, c, frame);
-    else if (frame->kind == TRIB_TCP_PROOF && c->challenged)
+    else if (frame->kind == TRIB_TCP_PROOF && c->proof.step == TRIB_PROOF_CHALLENGED)
         take_proof(s, c, frame);
-    else if (frame->kind != TRIB_TCP_TICK || !c->challenged)
-        trib_tcp_stranger(s, c, c->challenged,
-                          c->challenged ? unproved
-                                        : "began with something else than HELLO");
+    else if (frame->kind != TRIB_TCP_TICK || !challenged)
+        trib_tcp_stranger(s, c, challenged,
+                          challenged ? unproved
+                                     : "began with something else than HELLO");
 }
 
 static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,

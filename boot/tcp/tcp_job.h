@@ -38,9 +38,9 @@ struct trib_tcp_conn {
     int fd; /* -1: free slot */
     bool own;
     bool hello; /* `who` is known; who.rank may be out of range after a failure */
-    bool challenged; /* HELLO received; valid once proved */
+    struct trib_proof proof; /* begun: HELLO received; valid once proved */
     struct trib_tcp_hello said; /* HELLO of a challenged connection */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce of the challenge */
+    struct trib_challenge challenge;
     uint8_t ip[16]; /* remote address; all zero: unknown */
     struct trib_rank_name who;
     uint64_t heard; /* time of the last received bytes; before HELLO, of the

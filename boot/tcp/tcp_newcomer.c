@@ -95,19 +95,16 @@ static void welcome(struct trib_newcomer *n, const struct trib_newcomer_rules *r
 
 static void challenge(struct trib_newcomer *n, const struct trib_newcomer_rules *rules)
 {
-    struct trib_tcp_challenge c;
-    struct trib_proof claim;
+    struct trib_challenge c;
     uint8_t *to = room(n, TRIB_TCP_SMALL_BYTES);
 
     if (!to)
         return;
-    if (!trib_nonce_make(n->nonce)) {
+    n->proof = trib_tcp_proof(&n->said);
+    if (!trib_proof_challenge(&rules->secret, &n->proof, &c)) {
         trib_newcomer_end(n, "found no random bytes here");
         return;
     }
-    trib_tcp_claim(&n->said, n->nonce, &claim);
-    memcpy(c.nonce, n->nonce, sizeof(c.nonce));
-    trib_proof_make(&rules->secret, &claim, TRIB_PROOF_LISTENER, c.proof);
     n->out_len += trib_tcp_put_challenge(to, &c);
     n->state = TRIB_NEWCOMER_CHALLENGED;
 }
@@ -148,17 +145,13 @@ static void take_hello(struct trib_newcomer *n, const struct trib_newcomer_rules
 static void take_proof(struct trib_newcomer *n, const struct trib_newcomer_rules *rules,
                        const struct trib_tcp_frame *frame)
 {
-    struct trib_proof claim;
-
     if (frame->kind == TRIB_TCP_TICK)
         return;
-    trib_tcp_claim(&n->said, n->nonce, &claim);
     if (frame->kind == TRIB_TCP_PROOF &&
-        trib_proof_holds(&rules->secret, &claim, TRIB_PROOF_CALLER, frame->payload,
-                         TRIB_PROOF_BYTES))
+        trib_proof_check(&rules->secret, &n->proof, frame->payload, TRIB_PROOF_BYTES))
         welcome(n, rules);
     else
-        trib_newcomer_end(n, "did not prove that it has the secret of this job");
+        trib_newcomer_end(n, TRIB_PROOF_UNPROVED);
 }
 
 static void take_knock(struct trib_newcomer *n, const struct trib_newcomer_rules *rules)

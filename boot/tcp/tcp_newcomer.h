@@ -30,7 +30,7 @@ struct trib_newcomer_rules {
 struct trib_newcomer {
     enum trib_newcomer_state state;
     struct trib_tcp_hello said;
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce of the challenge */
+    struct trib_proof proof;
     uint32_t given; /* last exchange it contributed to */
     uint32_t answered; /* last completed exchange */
     uint32_t bytes; /* of blob */

@@ -121,13 +121,12 @@ trib_status_t trib_tcp_parse_hello(const struct trib_tcp_frame *frame,
 }
 
 trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
-                                       struct trib_tcp_challenge *out)
+                                       struct trib_challenge *out)
 {
     if (frame->kind != TRIB_TCP_CHALLENGE)
         return TRIB_ERR_PROTOCOL;
     assert(frame->length == TRIB_TCP_CHALLENGE_BYTES);
-    memcpy(out->nonce, frame->payload, sizeof(out->nonce));
-    memcpy(out->proof, frame->payload + sizeof(out->nonce), sizeof(out->proof));
+    memcpy(out, frame->payload, sizeof(*out));
     return TRIB_OK;
 }
 
@@ -200,13 +199,12 @@ size_t trib_tcp_put_hello(uint8_t out[TRIB_TCP_SMALL_BYTES], enum trib_tcp_kind 
 }
 
 size_t trib_tcp_put_challenge(uint8_t out[TRIB_TCP_SMALL_BYTES],
-                              const struct trib_tcp_challenge *challenge)
+                              const struct trib_challenge *challenge)
 {
     uint8_t *p =
         out + trib_tcp_put_head(out, TRIB_TCP_CHALLENGE, 0, TRIB_TCP_CHALLENGE_BYTES);
 
-    memcpy(p, challenge->nonce, sizeof(challenge->nonce));
-    memcpy(p + sizeof(challenge->nonce), challenge->proof, sizeof(challenge->proof));
+    memcpy(p, challenge, sizeof(*challenge));
     return TRIB_TCP_HEAD_BYTES + TRIB_TCP_CHALLENGE_BYTES;
 }
 
@@ -219,14 +217,14 @@ size_t trib_tcp_put_proof(uint8_t out[TRIB_TCP_SMALL_BYTES],
     return TRIB_TCP_HEAD_BYTES + TRIB_PROOF_BYTES;
 }
 
-void trib_tcp_claim(const struct trib_tcp_hello *hello,
-                    const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
+struct trib_proof trib_tcp_proof(const struct trib_tcp_hello *hello)
 {
-    *out = (struct trib_proof){.label = TRIB_TCP_PROOF_LABEL,
-                               .rank = {hello->who.rank, 0},
-                               .more = (uint32_t)hello->size};
-    memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
-    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
+    struct trib_proof proof = {
+        .label = "boot 4", .rank = {hello->who.rank, 0}, .more = (uint32_t)hello->size};
+
+    _Static_assert(TRIB_TCP_VERSION == 4, "the label names the version");
+    memcpy(proof.nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
+    return proof;
 }
 
 size_t trib_tcp_put_gather(uint8_t out[TRIB_TCP_SMALL_BYTES], uint32_t exchange,

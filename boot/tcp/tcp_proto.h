@@ -9,7 +9,7 @@
  *
  * Numbers are little-endian. `exchange` counts the all-gathers from 1; 0 where it has
  * no meaning. Who connects sends a HELLO, and is answered by a WELCOME or a FAIL. Where
- * the job has a secret (base/secret.h), the answer is a CHALLENGE with the server's
+ * the job has a secret (base/proof.h), the answer is a CHALLENGE with the server's
  * nonce and proof; the WELCOME follows the client's PROOF.
  *
  *     HELLO, WELCOME   size 4, rank 4, pid 4, host 65, library version 24, has a secret
@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/secret.h"
+#include "base/proof.h"
 #include "boot/boot.h"
 #include "boot/rank_names.h"
 
@@ -38,8 +38,7 @@
 #define TRIB_TCP_LIBRARY_BYTES 24
 #define TRIB_TCP_HELLO_BYTES \
     (12 + TRIB_HOST_BYTES + TRIB_TCP_LIBRARY_BYTES + 4 + TRIB_NONCE_BYTES)
-#define TRIB_TCP_CHALLENGE_BYTES (TRIB_NONCE_BYTES + TRIB_PROOF_BYTES)
-#define TRIB_TCP_PROOF_LABEL "boot 4"
+#define TRIB_TCP_CHALLENGE_BYTES sizeof(struct trib_challenge)
 /* Length of an error message, with the NUL, which is not sent. */
 #define TRIB_TCP_TEXT_BYTES 512
 #define TRIB_TCP_GATHER_BYTES (TRIB_BOOT_PHASE_MAX + TRIB_BOOT_BLOB_MAX)
@@ -70,11 +69,6 @@ struct trib_tcp_hello {
     char library[TRIB_TCP_LIBRARY_BYTES];
     bool has_secret;
     uint8_t nonce[TRIB_NONCE_BYTES]; /* nonce in the HELLO of a rank with a secret */
-};
-
-struct trib_tcp_challenge {
-    uint8_t nonce[TRIB_NONCE_BYTES];
-    uint8_t proof[TRIB_PROOF_BYTES];
 };
 
 struct trib_tcp_gather {
@@ -110,14 +104,12 @@ trib_status_t trib_tcp_parse_hello(const struct trib_tcp_frame *frame,
 trib_status_t trib_tcp_parse_gather(const struct trib_tcp_frame *frame,
                                     struct trib_tcp_gather *out);
 trib_status_t trib_tcp_parse_challenge(const struct trib_tcp_frame *frame,
-                                       struct trib_tcp_challenge *out);
+                                       struct trib_challenge *out);
 trib_status_t trib_tcp_parse_fail(const struct trib_tcp_frame *frame,
                                   struct trib_tcp_failure *out);
 
-/** trib_tcp_claim - build the claim that both sides prove, from this HELLO and the
- * server's nonce. */
-void trib_tcp_claim(const struct trib_tcp_hello *hello,
-                    const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out);
+/** trib_tcp_proof - return the proof of a connection that begins with this HELLO. */
+struct trib_proof trib_tcp_proof(const struct trib_tcp_hello *hello);
 
 /** trib_tcp_put_head - write a head; returns TRIB_TCP_HEAD_BYTES. */
 size_t trib_tcp_put_head(uint8_t *out, enum trib_tcp_kind kind, uint32_t exchange,
@@ -127,7 +119,7 @@ size_t trib_tcp_put_head(uint8_t *out, enum trib_tcp_kind kind, uint32_t exchang
 size_t trib_tcp_put_hello(uint8_t out[TRIB_TCP_SMALL_BYTES], enum trib_tcp_kind kind,
                           const struct trib_tcp_hello *hello);
 size_t trib_tcp_put_challenge(uint8_t out[TRIB_TCP_SMALL_BYTES],
-                              const struct trib_tcp_challenge *challenge);
+                              const struct trib_challenge *challenge);
 size_t trib_tcp_put_proof(uint8_t out[TRIB_TCP_SMALL_BYTES],
                           const uint8_t proof[TRIB_PROOF_BYTES]);
 size_t trib_tcp_put_gather(uint8_t out[TRIB_TCP_SMALL_BYTES], uint32_t exchange,

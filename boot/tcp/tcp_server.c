@@ -61,24 +61,13 @@ static void read_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     parse_all(s, c);
 }
 
-static size_t put_challenge(const struct trib_tcp_server *s, struct trib_tcp_conn *c)
-{
-    struct trib_tcp_challenge challenge;
-    struct trib_proof claim;
-
-    trib_tcp_claim(&c->said, c->nonce, &claim);
-    memcpy(challenge.nonce, c->nonce, sizeof(challenge.nonce));
-    trib_proof_make(&s->opts.secret, &claim, TRIB_PROOF_LISTENER, challenge.proof);
-    return trib_tcp_put_challenge(c->small, &challenge);
-}
-
 /* Select the next message; return false if none is pending. */
 static bool next_out(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     c->out = c->small;
     if (c->tell & TRIB_TELL_CHALLENGE) {
         c->tell &= ~(unsigned)TRIB_TELL_CHALLENGE;
-        c->out_len = put_challenge(s, c);
+        c->out_len = trib_tcp_put_challenge(c->small, &c->challenge);
     } else if (c->tell & TRIB_TELL_WELCOME) {
         c->tell &= ~(unsigned)TRIB_TELL_WELCOME;
         c->out_len = trib_tcp_put_hello(c->small, TRIB_TCP_WELCOME, &s->opts.self);
@@ -238,7 +227,8 @@ static void check_times(struct trib_tcp_server *s)
             continue;
         if (!c->hello) {
             if (!c->own && s->now - c->heard >= HELLO_MS * TRIB_TCP_MS)
-                trib_tcp_stranger(s, c, c->challenged, "said nothing for 5 s");
+                trib_tcp_stranger(s, c, c->proof.step != TRIB_PROOF_NEW,
+                                  "said nothing for 5 s");
             continue;
         }
         if (!s->failed)

@@ -12,6 +12,7 @@ base_tests = \
 	tests/base/test_memfd \
 	tests/base/test_meminfo \
 	tests/base/test_process \
+	tests/base/test_proof \
 	tests/base/test_quiet \
 	tests/base/test_rng \
 	tests/base/test_secret \

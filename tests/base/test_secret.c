@@ -70,53 +70,6 @@ TEST(test_random)
         assert_int_equal(a.bytes[i], 0);
 }
 
-static const struct trib_proof about = {.label = "test 1",
-                                        .listener = 77,
-                                        .rank = {3, 5},
-                                        .nonce = {{1, 2, 3}, {4, 5, 6}},
-                                        .more = 9};
-
-/* A proof holds for one side of one connection under one secret, and for nothing
- * else. */
-TEST(test_proofs)
-{
-    struct trib_secret secret, other;
-    uint8_t proof[TRIB_PROOF_BYTES];
-    struct trib_proof a;
-
-    assert_true(trib_secret_parse(KEY, strlen(KEY), &secret));
-    arm(&secret);
-    trib_proof_make(&secret, &about, TRIB_PROOF_CALLER, proof);
-    assert_true(
-        trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
-    assert_true(trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof,
-                                 TRIB_PROOF_BYTES_LEAST));
-    assert_false(
-        trib_proof_holds(&secret, &about, TRIB_PROOF_LISTENER, proof, sizeof(proof)));
-    for (size_t i = 0; i < sizeof(proof); i++) {
-        proof[i] ^= 0x10;
-        assert_false(
-            trib_proof_holds(&secret, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
-        proof[i] ^= 0x10;
-    }
-    for (int change = 0; change < 7; change++) {
-        a = about;
-        a.label = change == 0 ? "test 2" : a.label;
-        a.listener += change == 1;
-        a.rank[0] += change == 2;
-        a.rank[1] += change == 3;
-        a.nonce[0][15] ^= change == 4;
-        a.nonce[1][0] ^= change == 5;
-        a.more += change == 6;
-        assert_false(
-            trib_proof_holds(&secret, &a, TRIB_PROOF_CALLER, proof, sizeof(proof)));
-    }
-    other = secret;
-    other.bytes[31] ^= 1;
-    assert_false(
-        trib_proof_holds(&other, &about, TRIB_PROOF_CALLER, proof, sizeof(proof)));
-}
-
 /* Secrets of secrets: each use has another. */
 TEST(test_derived)
 {

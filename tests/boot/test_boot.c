@@ -123,9 +123,11 @@ TEST(test_frames_round_trip)
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];
     struct trib_tcp_frame frame;
     size_t used;
-    struct trib_tcp_hello hello = {
-        .size = 3, .who = {2, 4711, "node\x01"}, .library = "1.2", .has_secret = true,
-        .nonce = {3, 1, 4}};
+    struct trib_tcp_hello hello = {.size = 3,
+                                   .who = {2, 4711, "node\x01"},
+                                   .library = "1.2",
+                                   .has_secret = true,
+                                   .nonce = {3, 1, 4}};
     struct trib_tcp_hello hello2;
     struct trib_tcp_failure failure = {TRIB_ERR_MISMATCH, "they differ"};
     struct trib_tcp_failure failure2;
@@ -144,7 +146,7 @@ TEST(test_frames_round_trip)
     assert_true(hello2.has_secret);
     assert_memory_equal(hello2.nonce, hello.nonce, sizeof(hello.nonce));
 
-    struct trib_tcp_challenge challenge = {{1}, {2}}, challenge2;
+    struct trib_challenge challenge = {{1}, {2}}, challenge2;
     n = trib_tcp_put_challenge(bytes, &challenge);
     assert_status(trib_tcp_parse(bytes, n, 0, &frame, &used), TRIB_OK);
     assert_status(trib_tcp_parse_challenge(&frame, &challenge2), TRIB_OK);

@@ -121,12 +121,11 @@ static void say_proof(int fd, const uint8_t proof[TRIB_PROOF_BYTES])
 }
 
 /* Hello, the server's challenge, and what `answer` makes of it as proof. */
-static void try_proof(void (*answer)(const struct trib_tcp_challenge *c,
-                                     uint8_t *proof))
+static void try_proof(void (*answer)(const struct trib_challenge *c, uint8_t *proof))
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES], proof[TRIB_PROOF_BYTES];
     struct trib_tcp_hello hello = hello_of(1, true);
-    struct trib_tcp_challenge c;
+    struct trib_challenge c;
     struct trib_tcp_frame frame;
     int fd = knock();
 
@@ -138,47 +137,45 @@ static void try_proof(void (*answer)(const struct trib_tcp_challenge *c,
     hear_out(fd);
 }
 
-static void with_zeros(const struct trib_tcp_challenge *c, uint8_t *proof)
+static void with_zeros(const struct trib_challenge *c, uint8_t *proof)
 {
     (void)c;
     memset(proof, 0, TRIB_PROOF_BYTES);
 }
 
-static void reflected(const struct trib_tcp_challenge *c, uint8_t *proof)
+static void reflected(const struct trib_challenge *c, uint8_t *proof)
 {
     memcpy(proof, c->proof, TRIB_PROOF_BYTES);
 }
 
 /* One that was right once, for a nonce of the server that has gone. */
-static void replayed(const struct trib_tcp_challenge *c, uint8_t *proof)
+static void replayed(const struct trib_challenge *c, uint8_t *proof)
 {
     struct trib_tcp_hello hello = hello_of(1, true);
     struct trib_secret secret;
-    struct trib_proof claim;
-    uint8_t nonce[TRIB_NONCE_BYTES];
+    struct trib_proof claim = trib_tcp_proof(&hello);
     char why[160];
 
-    memcpy(nonce, c->nonce, sizeof(nonce));
-    nonce[0] ^= 1;
+    memcpy(claim.nonce[TRIB_PROOF_LISTENER], c->nonce, TRIB_NONCE_BYTES);
+    claim.nonce[TRIB_PROOF_LISTENER][0] ^= 1;
     if (!trib_secret_parse(KEY, strlen(KEY), &secret) ||
         !trib_secret_arm(&secret, why, sizeof(why)))
         _exit(3);
-    trib_tcp_claim(&hello, nonce, &claim);
     trib_proof_make(&secret, &claim, TRIB_PROOF_CALLER, proof);
 }
 
 /* With the right secret, but as another rank than its hello says. */
-static void of_another_rank(const struct trib_tcp_challenge *c, uint8_t *proof)
+static void of_another_rank(const struct trib_challenge *c, uint8_t *proof)
 {
     struct trib_tcp_hello hello = hello_of(0, true);
     struct trib_secret secret;
-    struct trib_proof claim;
+    struct trib_proof claim = trib_tcp_proof(&hello);
     char why[160];
 
+    memcpy(claim.nonce[TRIB_PROOF_LISTENER], c->nonce, TRIB_NONCE_BYTES);
     if (!trib_secret_parse(KEY, strlen(KEY), &secret) ||
         !trib_secret_arm(&secret, why, sizeof(why)))
         _exit(3);
-    trib_tcp_claim(&hello, c->nonce, &claim);
     trib_proof_make(&secret, &claim, TRIB_PROOF_CALLER, proof);
 }
 

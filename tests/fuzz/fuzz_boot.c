@@ -51,7 +51,7 @@ static void check_frame(const struct trib_tcp_frame *frame)
         need(trib_tcp_put_gather(bytes, frame->exchange, &gather) ==
              TRIB_TCP_HEAD_BYTES + frame->length);
     }
-    struct trib_tcp_challenge challenge;
+    struct trib_challenge challenge;
     if (trib_tcp_parse_challenge(frame, &challenge) == TRIB_OK) {
         fuzz_reached++;
         need(trib_tcp_put_challenge(bytes, &challenge) ==

@@ -23,7 +23,7 @@
 
 #include <tributary/status.h>
 
-#include "base/secret.h"
+#include "base/proof.h"
 
 struct trib_error;
 

@@ -40,22 +40,19 @@ ssize_t trib_tcp_read_record(struct tcp_inlet *in);
 int trib_tcp_read_control(struct tcp_peer *p, struct tcp_head *head, bool *sealed);
 
 /* tcp_proof.c: mutual proof that both sides have the job's secret. */
-/* Fill in the hello for a peer; false: the kernel has no random bytes. */
-bool trib_tcp_make_hello(struct tcp *tcp, int peer, struct tcp_hello *out);
+/* Fill in the hello for a peer, and begin the proof; false: the kernel has no random
+ * bytes. */
+bool trib_tcp_make_hello(const struct tcp *tcp, int peer, struct tcp_hello *out,
+                         struct trib_proof *proof);
 /* Send the challenge; return false on failure. */
 bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *pending);
-bool trib_tcp_pending_proved(struct tcp *tcp, const struct tcp_pending_conn *pending);
-/* Write the statement that a pending connection proved; its keys derive from that. */
-void trib_tcp_pending_claim(const struct tcp *tcp,
-                            const struct tcp_pending_conn *pending,
-                            struct trib_proof *out);
 /* Wait for the peer's proof on `own`; then, or at once without a secret, writes may be
  * sent. */
-void trib_tcp_await_proof(struct tcp *tcp, int peer);
+void trib_tcp_await_proof(struct tcp *tcp, int peer, const struct trib_proof *proof);
 /* Answer the peer's challenge on `own` if it has come. Any thread. */
 void trib_tcp_poll_challenge(struct tcp *tcp, int peer);
 void trib_tcp_cancel_proof(struct tcp *tcp, struct tcp_peer *p);
-enum tcp_proof trib_tcp_proof_state(struct tcp *tcp, int peer);
+enum trib_proof_step trib_tcp_proof_state(struct tcp *tcp, int peer);
 
 /* tcp_send.c */
 trib_status_t trib_tcp_write(struct trib_transport *t, int peer,

@@ -49,7 +49,8 @@ trib_status_t trib_tcp_reach(struct trib_transport *t, int peer,
 
 static trib_status_t connect_and_send_hello(struct tcp *tcp, int peer,
                                             const struct trib_ip_address *a,
-                                            int *fd_out, struct trib_net_found *found)
+                                            struct trib_proof *proof, int *fd_out,
+                                            struct trib_net_found *found)
 {
     struct tcp_hello hello;
     trib_status_t status =
@@ -57,7 +58,7 @@ static trib_status_t connect_and_send_hello(struct tcp *tcp, int peer,
 
     if (status != TRIB_OK)
         return status;
-    if (!trib_tcp_make_hello(tcp, peer, &hello) ||
+    if (!trib_tcp_make_hello(tcp, peer, &hello, proof) ||
         send(*fd_out, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
         close(*fd_out);
         *fd_out = -1;
@@ -74,6 +75,7 @@ trib_status_t trib_tcp_connect(struct trib_transport *t, int peer,
     const struct trib_peers peers = tcp_peers(tcp);
     struct trib_ip_address a;
     struct trib_net_found found;
+    struct trib_proof proof;
     trib_status_t status =
         trib_ip_endpoint_read(&tcp->local, &peers, peer, address, &a);
 
@@ -85,13 +87,13 @@ trib_status_t trib_tcp_connect(struct trib_transport *t, int peer,
     if (!p->queue || !trib_tcp_alloc_seals(tcp, peer))
         return trib_fail(tcp->err, TRIB_ERR_NO_MEMORY, "out of memory");
     p->key = a.key;
-    status = connect_and_send_hello(tcp, peer, &a, &p->own, &found);
+    status = connect_and_send_hello(tcp, peer, &a, &proof, &p->own, &found);
     if (status != TRIB_OK)
         return status;
     trib_tcp_watch_fd(tcp, p->own);
     const struct trib_ip_identity who = trib_ip_identity_of(&a);
     trib_ip_endpoint_watch(&tcp->local, peer, &who, found.ip, &p->base);
-    trib_tcp_await_proof(tcp, peer);
+    trib_tcp_await_proof(tcp, peer, &proof);
     p->base.state = TRIB_PEER_CONNECTED;
     trib_tcp_move(tcp, peer);
     return TRIB_OK;
@@ -224,7 +226,7 @@ static bool is_disconnect_pending(struct tcp *tcp, int peer)
 static bool awaits_proof(struct tcp *tcp, const struct tcp_peer *p)
 {
     pthread_mutex_lock(&tcp->lock);
-    const bool awaits = p->proof == TCP_PROOF_AWAITED && p->tail - p->head > 1;
+    const bool awaits = p->proof.step == TRIB_PROOF_BEGUN && p->tail - p->head > 1;
     pthread_mutex_unlock(&tcp->lock);
     return awaits;
 }

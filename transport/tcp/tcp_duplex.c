@@ -123,26 +123,26 @@ static bool finish_move(struct tcp *tcp, int peer)
     return yes;
 }
 
-static bool is_proved(const struct tcp *tcp, enum tcp_proof proof)
+static bool is_proved(const struct tcp *tcp, enum trib_proof_step proof)
 {
-    return proof == TCP_PROOF_DONE || !tcp_has_secret(tcp);
+    return proof == TRIB_PROOF_DONE || !tcp_has_secret(tcp);
 }
 
 /* Read one control frame; return false if there is nothing more to read. */
 static bool read_control(struct tcp *tcp, int peer)
 {
     struct tcp_peer *p = &tcp->peers[peer];
-    enum tcp_proof proof = trib_tcp_proof_state(tcp, peer);
+    enum trib_proof_step proof = trib_tcp_proof_state(tcp, peer);
     struct tcp_head head;
     bool sealed = false;
 
-    if (proof == TCP_PROOF_AWAITED)
+    if (proof == TRIB_PROOF_BEGUN)
         return false;
-    if (proof == TCP_PROOF_WRONG) {
+    if (proof == TRIB_PROOF_WRONG) {
         trib_tcp_blame(
             tcp, peer,
-            "authentication failed: process %d, or another that answers in its place, "
-            "does not have this job's secret; set the same TRIB_KEY on all ranks",
+            "authentication failed: process %d, or another that answers in its "
+            "place, " TRIB_PROOF_OTHER_SECRET,
             p->base.who.pid);
         return false;
     }

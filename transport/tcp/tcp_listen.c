@@ -41,7 +41,7 @@ static void warn(struct tcp *tcp, const struct tcp_pending_conn *pending,
 static void drop_pending(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
     /* else it may be a rank that has died or disconnected */
-    if (!pending->refused && !pending->challenged)
+    if (!pending->refused && pending->proof.step == TRIB_PROOF_NEW)
         warn(tcp, pending, "did not send a valid hello");
     trib_tcp_close_fd(tcp, pending->fd);
 }
@@ -56,7 +56,8 @@ void trib_tcp_drain_pending(struct tcp *tcp)
         busy = false;
         pthread_mutex_lock(&tcp->lock);
         for (int i = 0; i < tcp->n_pending; i++)
-            busy |= tcp->pending_conns[i].challenged && !tcp->pending_conns[i].refused;
+            busy |= tcp->pending_conns[i].proof.step != TRIB_PROOF_NEW &&
+                    !tcp->pending_conns[i].refused;
         pthread_mutex_unlock(&tcp->lock);
         if (busy)
             (void)poll(NULL, 0, 1);
@@ -187,7 +188,7 @@ static enum tcp_refusal check_pending(const struct tcp *tcp,
 
     if (reason != TCP_NOT_REFUSED)
         return reason;
-    if (tcp_has_secret(tcp) && !pending->proved)
+    if (tcp_has_secret(tcp) && pending->proof.step != TRIB_PROOF_DONE)
         return TCP_NOT_PROVED;
     const struct tcp_peer *p = &tcp->peers[pending->hello.rank];
     if (p->base.state == TRIB_PEER_LOST)
@@ -202,9 +203,8 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *pending,
         [TCP_OTHER_VERSION] = "speaks another version of tcp",
         [TCP_OTHER_JOB] = "is a rank of another job",
         [TCP_OTHER_RANK] = "is a rank of a job of another size",
-        [TCP_OTHER_FLAGS] =
-            "has no secret, but this rank has one (TRIB_KEY), or vice versa",
-        [TCP_NOT_PROVED] = "did not prove that it has the secret of this job",
+        [TCP_OTHER_FLAGS] = TRIB_PROOF_ONE_SIDED,
+        [TCP_NOT_PROVED] = TRIB_PROOF_UNPROVED,
         [TCP_OTHER_SEAL] =
             "encrypts its traffic, but this rank does not (TRIB_SEAL), or vice versa",
     };
@@ -220,13 +220,10 @@ static void refuse(struct tcp *tcp, struct tcp_pending_conn *pending,
 /* Allocate the keys of an accepted connection; false: out of memory. */
 static bool derive_keys(struct tcp *tcp, const struct tcp_pending_conn *pending)
 {
-    struct trib_proof about;
-
     assert(pending->hello.rank >= 0 && pending->hello.rank < tcp->size);
     if (!trib_tcp_alloc_seals(tcp, pending->hello.rank))
         return false;
-    trib_tcp_pending_claim(tcp, pending, &about);
-    trib_tcp_seal_in(tcp, pending->hello.rank, &about);
+    trib_tcp_seal_in(tcp, pending->hello.rank, &pending->proof);
     return true;
 }
 
@@ -288,10 +285,11 @@ static bool read_bytes(struct tcp_pending_conn *pending, void *at, size_t most)
 /* Read the proof, and no byte after it. */
 static bool read_proof(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
-    if (!read_bytes(pending, pending->proof, sizeof(pending->proof)))
+    if (!read_bytes(pending, pending->answer, sizeof(pending->answer)))
         return false;
-    pending->proved = !pending->closed && trib_tcp_pending_proved(tcp, pending);
-    pending->for_owner = !pending->proved;
+    pending->for_owner =
+        pending->closed || !trib_proof_check(tcp->secret, &pending->proof,
+                                             pending->answer, sizeof(pending->answer));
     return true;
 }
 
@@ -299,9 +297,10 @@ static bool read_proof(struct tcp *tcp, struct tcp_pending_conn *pending)
  * Return true if the owner must handle the connection. */
 static bool is_ready(struct tcp *tcp, struct tcp_pending_conn *pending)
 {
-    if (pending->refused || pending->closed || pending->proved || pending->for_owner)
+    if (pending->refused || pending->closed || pending->for_owner ||
+        pending->proof.step == TRIB_PROOF_DONE)
         return true;
-    if (pending->challenged)
+    if (pending->proof.step == TRIB_PROOF_CHALLENGED)
         return read_proof(tcp, pending);
     bool whole = read_bytes(pending, &pending->hello, sizeof(pending->hello));
     bool ours = pending->have < sizeof(pending->hello.magic) ||
@@ -340,7 +339,7 @@ static bool finish_pending(struct tcp *tcp, struct tcp_pending_conn *pending, bo
             trib_tcp_close_fd(tcp, pending->fd);
         return over;
     }
-    bool hello = pending->challenged ||
+    bool hello = pending->proof.step != TRIB_PROOF_NEW ||
                  (pending->have >= VERSION_KNOWN && pending->hello.magic == TCP_MAGIC &&
                   (pending->have == sizeof(pending->hello) ||
                    pending->hello.version != TCP_VERSION));

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/accept.h"
-#include "base/secret.h"
+#include "base/proof.h"
 #include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/peer.h"
@@ -35,15 +35,6 @@ struct tcp_entry {
     const uint8_t *payload;
     bool signal;
     uint64_t token;
-};
-
-enum tcp_proof {
-    /* there is no secret; or the exchange failed, and `own` shows why */
-    TCP_PROOF_NONE,
-    /* only the heartbeat thread reads `own`; writes wait in the queue */
-    TCP_PROOF_AWAITED,
-    TCP_PROOF_DONE,
-    TCP_PROOF_WRONG, /* the peer that answers does not have the job's secret */
 };
 
 /* Receives a peer's frames: on a connection that the peer made, or back on this
@@ -92,8 +83,6 @@ struct tcp_peer {
     /* lost because of bytes that it sent, or because it refused this rank */
     bool blamed;
     int own; /* the connection that this rank made, -1: none; may equal in.fd */
-    enum tcp_proof proof; /* on `own`; protected by tcp.lock */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* of this rank, on `own` */
     bool accepted; /* the peer has accepted this rank's connection */
     bool both_ways; /* the peer sends frames back on `own` */
     bool last; /* TCP_LAST was received: the peer now sends nowhere else */
@@ -109,18 +98,20 @@ struct tcp_peer {
     struct tcp_entry *queue; /* [TCP_QUEUE], a ring */
     uint32_t head, sent, tail; /* oldest kept, next to send, next free */
     size_t sent_bytes; /* of entry `sent` */
+    /* On `own`. TRIB_PROOF_NEW: there is no secret; or the exchange failed, and `own`
+     * shows why. TRIB_PROOF_BEGUN: only the heartbeat thread reads `own`, and writes
+     * wait in the queue. */
+    struct trib_proof proof;
 };
 
 /* A connection whose hello or proof is not complete yet. */
 struct tcp_pending_conn {
     int fd;
-    size_t have; /* bytes of hello, or of proof */
-    bool challenged; /* the hello is complete, and a challenge was sent */
-    bool proved; /* the proof is correct */
+    size_t have; /* bytes of hello, or of answer */
+    struct trib_proof proof; /* TRIB_PROOF_NEW: the hello is incomplete or refused */
     bool closed; /* its stream has ended */
     bool for_owner; /* it was not challenged, or its proof failed: the owner answers */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* of the challenge */
-    uint8_t proof[TRIB_PROOF_BYTES];
+    uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
     uint8_t ip[16];
     struct tcp_hello hello;
     uint64_t until;

@@ -50,7 +50,7 @@ static void begin(const struct tcp *tcp, const struct trib_proof *about,
 {
     const bool aes = (about->more & about->more >> 16 & TCP_HAS_AES) != 0;
 
-    assert(tcp_has_secret(tcp));
+    assert(tcp_has_secret(tcp) && about->step == TRIB_PROOF_DONE);
     trib_record_begin(caller, tcp->secret, about, TRIB_PROOF_CALLER, aes);
     trib_record_begin(listener, tcp->secret, about, TRIB_PROOF_LISTENER, aes);
 }

@@ -173,7 +173,7 @@ static void drop_done(struct tcp *tcp, struct tcp_peer *p)
 static trib_status_t append(struct tcp *tcp, struct tcp_peer *p,
                             const struct tcp_entry *entries, uint32_t n)
 {
-    if ((p->fd < 0 && p->proof != TCP_PROOF_AWAITED) ||
+    if ((p->fd < 0 && p->proof.step != TRIB_PROOF_BEGUN) ||
         TCP_QUEUE - (p->tail - p->head) < n)
         return TRIB_ERR_NO_RESOURCE;
     if (!has_backlog(p))

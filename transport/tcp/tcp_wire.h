@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/secret.h"
+#include "base/proof.h"
 
 #define TCP_MAGIC UINT32_C(0x54726254) /* "TrbT"; never changes */
 #define TCP_VERSION 7
@@ -96,8 +96,7 @@ enum {
  * sends its proof of TRIB_PROOF_BYTES. */
 struct tcp_challenge {
     struct tcp_head head; /* kind is TCP_CHALLENGE; imm holds the listener's flags */
-    uint8_t nonce[TRIB_NONCE_BYTES];
-    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_challenge challenge;
 };
 static_assert(sizeof(struct tcp_challenge) == 80, "no padding");
 

@@ -28,7 +28,7 @@
 #include <stdbool.h>
 
 #include "base/accept.h"
-#include "base/secret.h"
+#include "base/proof.h"
 #include "base/unauthenticated.h"
 #include "transport/common/heartbeat.h"
 #include "transport/common/ip_endpoint.h"
@@ -110,9 +110,8 @@ struct ucx_pending_conn {
     uint32_t have;
     uint64_t until;
     bool refused; /* refusal sent; the peer has until `until` to read it */
-    bool proves; /* hello and name received, challenge sent */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* of the challenge */
-    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_proof proof; /* TRIB_PROOF_NEW: hello and name are incomplete */
+    uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
     uint8_t ip[16];
     struct ucx_hello hello;
     uint8_t *name; /* from trib_ucx_name_room */
@@ -222,13 +221,12 @@ void trib_ucx_devices(char *text, size_t bytes);
 /* ucx_proof.c: mutual authentication by the job's secret */
 /* Send the challenge. Return false if it cannot be sent. */
 bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g);
-/* Return the key expected in messages of a pending connection. */
-uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g);
-bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g);
-/* Return false if the listener's proof is wrong. */
-bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
-                               const struct ucx_challenge *c,
-                               uint8_t proof[TRIB_PROOF_BYTES]);
+/* Begin the proof of a connecting rank, and put its nonce into the hello. */
+bool trib_ucx_begin_proof(const struct ucx *u, int peer, struct ucx_hello *hello,
+                          struct trib_proof *proof);
+/* Return the key carried by messages from the connecting to the listening rank of a
+ * connection, whose ranks have proved that they have the secret. */
+uint64_t trib_ucx_message_key(const struct ucx *u, const struct trib_proof *proof);
 
 /* ucx_cm_thread.c */
 trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports);

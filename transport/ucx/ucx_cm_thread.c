@@ -184,9 +184,8 @@ static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)
         [UCX_OTHER_RELEASE] = "uses another version of UCX",
         [UCX_TWICE] = "claims to be a rank that is connected already",
         [UCX_NO_ENDPOINT] = "is a rank for which UCX cannot create an endpoint",
-        [UCX_OTHER_FLAGS] =
-            "has no secret, but this rank has one (TRIB_KEY), or vice versa",
-        [UCX_NOT_PROVED] = "did not prove that it has the secret of this job",
+        [UCX_OTHER_FLAGS] = TRIB_PROOF_ONE_SIDED,
+        [UCX_NOT_PROVED] = TRIB_PROOF_UNPROVED,
     };
     uint32_t reason = (uint32_t)why;
 
@@ -225,7 +224,7 @@ static uint64_t prepare_endpoint(struct ucx *u, const struct ucx_pending_conn *c
     lock_as_manager(u);
     ucs_status_t status = trib_ucx_endpoint(u, c->hello.rank, c->name);
     p->expected = status == UCS_OK;
-    p->in_key = trib_ucx_pending_key(u, c);
+    p->in_key = ucx_has_secret(u) ? trib_ucx_message_key(u, &c->proof) : u->local.key;
     pthread_mutex_unlock(&u->lock);
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
@@ -275,8 +274,8 @@ static uint8_t *recv_place(struct ucx_pending_conn *c, uint32_t *left_out)
     uint32_t at = c->have - (uint32_t)sizeof(c->hello), name = c->hello.name_len;
 
     assert(c->have >= sizeof(c->hello));
-    *left_out = at < name ? name - at : name + (uint32_t)sizeof(c->proof) - at;
-    return at < name ? c->name + at : c->proof + (at - name);
+    *left_out = at < name ? name - at : name + (uint32_t)sizeof(c->answer) - at;
+    return at < name ? c->name + at : c->answer + (at - name);
 }
 
 /* Read the next bytes of hello, address and proof. Return a negative value if none will
@@ -298,7 +297,7 @@ static ssize_t recv_pending(struct ucx_pending_conn *c)
 static bool drop_pending(struct ucx *u, struct ucx_pending_conn *c)
 {
     /* Otherwise it may be a rank that has died or disconnected since. */
-    if (!c->refused && !c->proves)
+    if (!c->refused && c->proof.step == TRIB_PROOF_NEW)
         warn(u, c, "did not send a valid hello");
     trib_ucx_close_fd(u, &c->fd);
     return true;
@@ -314,9 +313,9 @@ static bool continue_handshake(struct ucx *u, struct ucx_pending_conn *c)
         return finish_handshake(u, c);
     if (c->have == named)
         return !trib_ucx_challenge(u, c) && drop_pending(u, c);
-    if (c->have < named + sizeof(c->proof))
+    if (c->have < named + sizeof(c->answer))
         return false;
-    if (trib_ucx_pending_proved(u, c))
+    if (trib_proof_check(u->secret, &c->proof, c->answer, sizeof(c->answer)))
         return finish_handshake(u, c);
     refuse(u, c, refusal(UCX_NOT_PROVED, 0));
     return false;

@@ -47,6 +47,7 @@ struct call {
     uint64_t until;
     uint64_t checked_at; /* for trib_peer_liveness_due */
     const struct trib_ip_address *address;
+    struct trib_proof proof;
 };
 
 /* Return true unless the peer is known to have died, or was stopped for
@@ -89,26 +90,26 @@ static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
     return true;
 }
 
-static bool send_hello(const struct ucx *u, int fd, const struct trib_ip_address *a,
-                       struct ucx_hello *hello)
+static bool send_hello(const struct ucx *u, struct call *c)
 {
-    *hello = (struct ucx_hello){
+    struct ucx_hello hello = {
         .magic = UCX_MAGIC,
         .version = UCX_VERSION,
         .rank = u->self,
         .size = u->size,
-        .key = a->key,
+        .key = c->address->key,
         .settings = u->settings,
         .release = u->release,
         .name_len = (uint32_t)u->name_len,
         .flags = ucx_flags(u),
     };
 
-    if (ucx_has_secret(u) && !trib_nonce_make(hello->nonce))
+    if (!trib_ucx_begin_proof(u, c->peer, &hello, &c->proof))
         return false;
     /* The send buffer of a new socket has room for both. */
-    return send(fd, hello, sizeof(*hello), MSG_NOSIGNAL | MSG_MORE) == sizeof(*hello) &&
-           send(fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
+    return send(c->fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_MORE) ==
+               sizeof(hello) &&
+           send(c->fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
 }
 
 /* Report why a hello got no answer. */
@@ -141,29 +142,26 @@ static trib_status_t fail_wrong_process(struct ucx *u, const struct trib_ip_addr
 /* Authenticate both sides by the job's secret. `control` holds the listener's first
  * control message and receives the one after the challenge. */
 static trib_status_t answer_challenge(struct ucx *u, struct call *c,
-                                      const struct ucx_hello *hello,
                                       struct ucx_control *control)
 {
-    struct ucx_challenge challenge = {.control = *control};
+    struct trib_challenge challenge;
     uint8_t proof[TRIB_PROOF_BYTES];
 
     if (control->magic == UCX_MAGIC && control->kind == UCX_REFUSE)
         return TRIB_OK; /* the caller reports why */
     if (control->magic != UCX_MAGIC || control->kind != UCX_CHALLENGE)
         return fail_wrong_process(u, c->address);
-    if (!read_all(u, c, challenge.nonce, sizeof(challenge) - sizeof(challenge.control)))
+    if (!read_all(u, c, &challenge, sizeof(challenge)))
         return unanswered(u, c->address, errno);
-    bool right = trib_ucx_answer_challenge(u, c->peer, hello, &challenge, proof);
-    /* Send zeros, so that a listener with another secret reports the mismatch, too. */
-    if (!right)
-        memset(proof, 0, sizeof(proof));
+    bool right = trib_proof_answer(u->secret, &c->proof, &challenge, proof);
     bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
     if (!right)
         return trib_fail(
             u->err, TRIB_ERR_PEER_LOST,
-            "authentication failed: process %d, or another that answers in its place, "
-            "does not have this job's secret; set the same TRIB_KEY on all ranks",
+            "authentication failed: process %d, or another that answers in its "
+            "place, " TRIB_PROOF_OTHER_SECRET,
             c->address->pid);
+    u->peers[c->peer].out_key = trib_ucx_message_key(u, &c->proof);
     if (!sent || !read_all(u, c, control, sizeof(*control)))
         return unanswered(u, c->address, errno);
     return TRIB_OK;
@@ -174,16 +172,15 @@ static trib_status_t answer_challenge(struct ucx *u, struct call *c,
 static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
 {
     const struct trib_ip_address *a = c->address;
-    struct ucx_hello hello;
     struct ucx_control control;
     char why[TRIB_WHY_MAX];
 
     assert(c->fd >= 0);
     *name_out = NULL;
-    if (!send_hello(u, c->fd, a, &hello) || !read_all(u, c, &control, sizeof(control)))
+    if (!send_hello(u, c) || !read_all(u, c, &control, sizeof(control)))
         return unanswered(u, a, errno);
     trib_status_t status =
-        ucx_has_secret(u) ? answer_challenge(u, c, &hello, &control) : TRIB_OK;
+        ucx_has_secret(u) ? answer_challenge(u, c, &control) : TRIB_OK;
     if (status != TRIB_OK)
         return status;
     if (control.magic == UCX_MAGIC && control.kind == UCX_REFUSE) {

@@ -15,76 +15,47 @@
 
 _Static_assert(UCX_VERSION == 3, "the label of a proof names the version");
 
-static void claim(const struct ucx_hello *hello, int listener,
-                  const uint8_t nonce[TRIB_NONCE_BYTES], struct trib_proof *out)
+static struct trib_proof proof_of(const struct ucx_hello *hello, int listener)
 {
-    *out = (struct trib_proof){.label = LABEL,
+    struct trib_proof proof = {.label = LABEL,
                                .listener = hello->key,
                                .rank = {hello->rank, listener},
                                .more = hello->flags};
-    memcpy(out->nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
-    memcpy(out->nonce[TRIB_PROOF_LISTENER], nonce, TRIB_NONCE_BYTES);
+
+    memcpy(proof.nonce[TRIB_PROOF_CALLER], hello->nonce, TRIB_NONCE_BYTES);
+    return proof;
 }
 
 /* The key is secret: it cannot be derived from the nonces seen on the socket. */
-static uint64_t key_of(const struct ucx *u, const struct trib_proof *about)
+uint64_t trib_ucx_message_key(const struct ucx *u, const struct trib_proof *proof)
 {
     uint8_t mac[TRIB_PROOF_BYTES];
-    struct trib_proof messages = *about;
+    struct trib_proof messages = *proof;
     uint64_t key;
 
+    assert(proof->step == TRIB_PROOF_DONE);
     messages.label = LABEL " messages";
     trib_proof_make(u->secret, &messages, TRIB_PROOF_CALLER, mac);
     memcpy(&key, mac, sizeof(key));
     return key;
 }
 
-uint64_t trib_ucx_pending_key(struct ucx *u, const struct ucx_pending_conn *g)
-{
-    struct trib_proof about;
-
-    claim(&g->hello, u->self, g->nonce, &about);
-    return ucx_has_secret(u) ? key_of(u, &about) : u->local.key;
-}
-
 bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
 {
     struct ucx_challenge c = {.control = {.magic = UCX_MAGIC, .kind = UCX_CHALLENGE}};
-    struct trib_proof about;
 
-    assert(ucx_has_secret(u) && !g->proves);
-    if (!trib_nonce_make(g->nonce))
-        return false;
-    memcpy(c.nonce, g->nonce, sizeof(c.nonce));
-    claim(&g->hello, u->self, g->nonce, &about);
-    trib_proof_make(u->secret, &about, TRIB_PROOF_LISTENER, c.proof);
+    assert(ucx_has_secret(u) && g->proof.step == TRIB_PROOF_NEW);
+    assert(g->hello.key == u->local.key); /* check_hello() */
+    g->proof = proof_of(&g->hello, u->self);
     /* The send buffer of a new socket has room for it. */
-    g->proves = send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
-    return g->proves;
+    return trib_proof_challenge(u->secret, &g->proof, &c.challenge) &&
+           send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
 }
 
-bool trib_ucx_pending_proved(struct ucx *u, const struct ucx_pending_conn *g)
+bool trib_ucx_begin_proof(const struct ucx *u, int peer, struct ucx_hello *hello,
+                          struct trib_proof *proof)
 {
-    struct trib_proof about;
-
-    assert(ucx_has_secret(u) && g->proves);
-    claim(&g->hello, u->self, g->nonce, &about);
-    return trib_proof_holds(u->secret, &about, TRIB_PROOF_CALLER, g->proof,
-                            sizeof(g->proof));
-}
-
-bool trib_ucx_answer_challenge(struct ucx *u, int peer, const struct ucx_hello *hello,
-                               const struct ucx_challenge *c,
-                               uint8_t proof[TRIB_PROOF_BYTES])
-{
-    struct trib_proof about;
-
-    assert(ucx_has_secret(u));
-    claim(hello, peer, c->nonce, &about);
-    if (!trib_proof_holds(u->secret, &about, TRIB_PROOF_LISTENER, c->proof,
-                          sizeof(c->proof)))
-        return false;
-    trib_proof_make(u->secret, &about, TRIB_PROOF_CALLER, proof);
-    u->peers[peer].out_key = key_of(u, &about);
-    return true;
+    assert(peer >= 0 && peer < u->size && peer != u->self);
+    *proof = proof_of(hello, peer);
+    return !ucx_has_secret(u) || trib_proof_begin(proof, hello->nonce);
 }

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "base/secret.h"
+#include "base/proof.h"
 #include "transport/transport.h"
 
 #define UCX_MAGIC UINT32_C(0x54726255) /* "TrbU", in every version */
@@ -71,8 +71,7 @@ static_assert(sizeof(struct ucx_control) == 16, "no padding");
 /* Answers a hello. The connecting side replies with its proof of TRIB_PROOF_BYTES. */
 struct ucx_challenge {
     struct ucx_control control;
-    uint8_t nonce[TRIB_NONCE_BYTES];
-    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_challenge challenge;
 };
 static_assert(sizeof(struct ucx_challenge) == 64, "no padding");
 

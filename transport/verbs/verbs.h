@@ -100,42 +100,27 @@ int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
 void trib_verbs_oob_fd_keep(int fd);
 
 /* verbs_proof.c: mutual authentication by the job's secret. The listener: */
-/* Make the nonce and proof that answer a first request. Return false if there are no
- * random bytes. */
+/* Put the challenge for a first request into the answer. `request`: covered by the
+ * proofs; or NULL. Return false if there are no random bytes. */
 bool trib_verbs_challenge(const struct verbs *v, const struct verbs_hello *hello,
-                          struct verbs_nonces *nonces, struct verbs_answer *answer);
+                          const void *request, size_t bytes, struct trib_proof *proof,
+                          struct verbs_answer *answer);
 /* Do the same for a request through librdmacm; its proof comes with a second
  * request. */
 bool trib_verbs_open_challenge(struct verbs *v, const struct verbs_hello *hello,
                                struct verbs_answer *answer);
 /* Check the proof of a second request. Each challenge accepts one proof. */
 bool trib_verbs_close_challenge(struct verbs *v, const struct verbs_hello *hello,
-                                struct verbs_nonces *nonces_out);
-bool trib_verbs_oob_request_proved(const struct verbs *v,
-                                   const struct verbs_nonces *nonces,
-                                   const struct verbs_oob_request *request,
-                                   const uint8_t *proof);
+                                struct trib_proof *proof_out);
 /* Authenticate the first `bytes` bytes of an answer, or of a reply that begins with
  * it. */
-void trib_verbs_seal_answer(const struct verbs *v, const struct verbs_nonces *nonces,
+void trib_verbs_seal_answer(const struct verbs *v, const struct trib_proof *proof,
                             struct verbs_answer *answer, size_t bytes);
 /* The connecting side: */
-bool trib_verbs_begin_hello(const struct verbs *v, struct verbs_hello *hello,
-                            struct verbs_nonces *nonces);
-/* Return false if the listener's proof is wrong. */
-bool trib_verbs_check_challenge(const struct verbs *v, int peer,
-                                const struct verbs_hello *hello,
-                                const struct verbs_answer *answer,
-                                struct verbs_nonces *nonces);
-void trib_verbs_prove_request(const struct verbs *v, int peer,
-                              const struct verbs_nonces *nonces,
-                              struct verbs_hello *hello);
-void trib_verbs_prove_oob_request(const struct verbs *v,
-                                  const struct verbs_nonces *nonces,
-                                  const struct verbs_oob_request *request,
-                                  uint8_t proof[TRIB_PROOF_BYTES]);
+bool trib_verbs_begin_hello(const struct verbs *v, int peer, struct verbs_hello *hello,
+                            struct trib_proof *proof);
 /* Return true if there is no secret. */
-bool trib_verbs_check_answer(const struct verbs *v, const struct verbs_nonces *nonces,
+bool trib_verbs_check_answer(const struct verbs *v, const struct trib_proof *proof,
                              const struct verbs_answer *answer, size_t bytes);
 
 /* verbs_oob_connect.c: outgoing OOB requests. No further address is tried after

@@ -24,7 +24,7 @@ enum { BACKLOG = 1024 };
 
 static int accept_request(struct verbs *v, struct verbs_peer *p,
                           struct verbs_link *link, const struct verbs_hello *hello,
-                          const struct verbs_nonces *nonces)
+                          const struct trib_proof *proof)
 {
     struct verbs_answer answer = {
         .magic = VERBS_MAGIC,
@@ -46,7 +46,7 @@ static int accept_request(struct verbs *v, struct verbs_peer *p,
     trib_verbs_route_put(v, link->qp->qp_num,
                          (struct verbs_route){.peer = hello->rank});
     if (verbs_has_secret(v))
-        trib_verbs_seal_answer(v, nonces, &answer, sizeof(answer));
+        trib_verbs_seal_answer(v, proof, &answer, sizeof(answer));
     struct rdma_conn_param param = trib_verbs_conn_param(link, &answer, sizeof(answer));
     if (v->api.rdma_accept(link->id, &param) == 0)
         return 0;
@@ -75,10 +75,9 @@ static void warn_refused(struct verbs *v, struct rdma_cm_id *id, enum verbs_refu
     snprintf(what, sizeof(what),
              "requested a connection as rank %d (process %d): reason %d", hello->rank,
              hello->pid, (int)why);
-    trib_unauthenticated_warn(
-        &v->unauthenticated, v->log, "verbs", peer_address(id, ip) ? ip : NULL, v->port,
-        why == VERBS_NOT_PROVED ? "did not prove that it has the secret of this job"
-                                : what);
+    trib_unauthenticated_warn(&v->unauthenticated, v->log, "verbs",
+                              peer_address(id, ip) ? ip : NULL, v->port,
+                              why == VERBS_NOT_PROVED ? TRIB_PROOF_UNPROVED : what);
 }
 
 static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
@@ -100,14 +99,14 @@ static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
 /* If the job has a secret, answer the first request with a challenge and accept the
  * second one by its proof. */
 static enum verbs_refusal check_proof(struct verbs *v, const struct verbs_hello *hello,
-                                      struct verbs_nonces *nonces_out)
+                                      struct trib_proof *proof_out)
 {
     if (!verbs_has_secret(v))
         return VERBS_WELCOME;
     if (hello->step == VERBS_BEGINS)
         return VERBS_CHALLENGE;
-    return trib_verbs_close_challenge(v, hello, nonces_out) ? VERBS_WELCOME
-                                                            : VERBS_NOT_PROVED;
+    return trib_verbs_close_challenge(v, hello, proof_out) ? VERBS_WELCOME
+                                                           : VERBS_NOT_PROVED;
 }
 
 /* Handle a connection request. *trash receives a connection to be destroyed once the
@@ -118,7 +117,7 @@ static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
     const struct rdma_conn_param *said = &event->param.conn;
     struct verbs_link link = {.id = event->id};
     struct verbs_hello hello = {0};
-    struct verbs_nonces nonces;
+    struct trib_proof proof;
     enum verbs_refusal verdict;
 
     if (said->private_data && said->private_data_len >= sizeof(hello))
@@ -127,9 +126,9 @@ static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
         trib_verbs_check_hello(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
 
     if (p)
-        verdict = check_proof(v, &hello, &nonces);
+        verdict = check_proof(v, &hello, &proof);
     if (p && verdict == VERBS_WELCOME) {
-        int error = accept_request(v, p, &link, &hello, &nonces);
+        int error = accept_request(v, p, &link, &hello, &proof);
         if (error == 0) {
             /* The peer has abandoned an earlier attempt; its end was not reported
              * yet. */

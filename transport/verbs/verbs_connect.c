@@ -34,9 +34,9 @@ struct attempt {
     struct verbs_link link;
     struct verbs_answer answer;
     int peer;
-    bool challenged; /* the peer has proved that it has the secret; next this rank
-                      * does */
-    struct verbs_nonces nonces;
+    struct trib_proof proof; /* TRIB_PROOF_DONE: the peer has proved that it has the
+                              * secret; next this rank does, by `response` */
+    uint8_t response[TRIB_PROOF_BYTES];
     uint64_t until; /* of all attempts for this peer */
     char at[VERBS_IP_TEXT];
     trib_status_t status;
@@ -187,9 +187,10 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
  * are no random bytes. */
 static bool fill_hello(struct attempt *a, struct verbs_hello *hello)
 {
-    if (!a->challenged)
-        return trib_verbs_begin_hello(a->v, hello, &a->nonces);
-    trib_verbs_prove_request(a->v, a->peer, &a->nonces, hello);
+    if (a->proof.step != TRIB_PROOF_DONE)
+        return trib_verbs_begin_hello(a->v, a->peer, hello, &a->proof);
+    hello->step = VERBS_PROVES;
+    memcpy(hello->proof, a->response, sizeof(hello->proof));
     return true;
 }
 
@@ -226,8 +227,8 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
         return false;
     if (a->answer.magic != VERBS_MAGIC || a->answer.key != address->key ||
         a->answer.version != VERBS_VERSION || !verbs_is_mtu(a->answer.mtu) ||
-        (verbs_has_secret(v) && !a->challenged) ||
-        !trib_verbs_check_answer(v, &a->nonces, &a->answer, sizeof(a->answer)))
+        (verbs_has_secret(v) && a->proof.step != TRIB_PROOF_DONE) ||
+        !trib_verbs_check_answer(v, &a->proof, &a->answer, sizeof(a->answer)))
         return fail(a, TRIB_ERR_PEER_LOST,
                     "the process that answers there is not the peer");
     a->link.mtu = a->answer.mtu < hello.mtu ? a->answer.mtu : hello.mtu;
@@ -296,22 +297,17 @@ static bool try_with_proof(struct attempt *a, const struct verbs_address *addres
 {
     struct verbs *v = a->v;
     struct verbs_peer *p = &v->peers[a->peer];
-    const struct verbs_hello hello = {.rank = v->self, .key = address->key};
 
-    a->challenged = false;
+    a->proof.step = TRIB_PROOF_NEW;
     if (try_address(a, p, address, ip))
         return true;
     if (!verbs_has_secret(v) || a->answer.magic != VERBS_MAGIC ||
         a->answer.key != address->key || a->answer.refusal != VERBS_CHALLENGE)
         return false;
-    a->challenged =
-        trib_verbs_check_challenge(v, a->peer, &hello, &a->answer, &a->nonces);
-    if (!a->challenged) {
+    if (!trib_proof_answer(v->secret, &a->proof, &a->answer.challenge, a->response)) {
         memset(&a->answer, 0, sizeof(a->answer));
-        return fail(
-            a, TRIB_ERR_PEER_LOST,
-            "authentication failed: the peer does not have this job's secret; set the "
-            "same TRIB_KEY on all ranks");
+        return fail(a, TRIB_ERR_PEER_LOST,
+                    "authentication failed: the peer " TRIB_PROOF_OTHER_SECRET);
     }
     return try_address(a, p, address, ip);
 }

@@ -34,7 +34,7 @@ struct oob_attempt {
     struct verbs_link link;
     struct verbs_oob_request request;
     struct verbs_oob_reply reply;
-    struct verbs_nonces nonces;
+    struct trib_proof proof;
     int peer;
     uint64_t until;
     char *why;
@@ -152,18 +152,12 @@ static trib_status_t answer_challenge(struct oob_attempt *d)
                           "authentication failed: it does not prove that it belongs to "
                           "this job")
                    : report_refusal(d);
-    if (!trib_verbs_check_challenge(d->v, d->peer, &d->request.hello, &d->reply.answer,
-                                    &d->nonces)) {
-        /* Send zeros, so that a listener with another secret reports the mismatch,
-         * too. */
-        memset(proof, 0, sizeof(proof));
+    if (!trib_proof_answer(d->v->secret, &d->proof, &d->reply.answer.challenge,
+                           proof)) {
         (void)!send(d->link.oob_fd, proof, sizeof(proof), MSG_NOSIGNAL);
-        return fail(
-            d, TRIB_ERR_PEER_LOST,
-            "authentication failed: the peer does not have this job's secret; set the "
-            "same TRIB_KEY on all ranks");
+        return fail(d, TRIB_ERR_PEER_LOST,
+                    "authentication failed: the peer " TRIB_PROOF_OTHER_SECRET);
     }
-    trib_verbs_prove_oob_request(d->v, &d->nonces, &d->request, proof);
     return send_request(d, proof, sizeof(proof));
 }
 
@@ -180,7 +174,7 @@ static trib_status_t exchange(struct oob_attempt *d)
         return report_refusal(d);
     if (d->reply.answer.key != d->request.hello.key ||
         d->reply.answer.version != VERBS_VERSION ||
-        !trib_verbs_check_answer(d->v, &d->nonces, &d->reply.answer, sizeof(d->reply)))
+        !trib_verbs_check_answer(d->v, &d->proof, &d->reply.answer, sizeof(d->reply)))
         return fail(d, TRIB_ERR_PEER_LOST,
                     "the process that answers there is not the peer");
     return TRIB_OK;
@@ -246,8 +240,10 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
         .key = a->key,
         .settings = v->settings,
     };
-    if (!trib_verbs_begin_hello(v, &d->request.hello, &d->nonces))
+    if (!trib_verbs_begin_hello(v, d->peer, &d->request.hello, &d->proof))
         return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
+    d->proof.request = &d->request;
+    d->proof.request_bytes = trib_verbs_oob_request_bytes(&d->request);
     d->request.qp_num = d->link.qp->qp_num;
     d->request.psn = d->link.path.own_psn;
     return TRIB_OK;

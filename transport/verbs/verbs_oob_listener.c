@@ -129,8 +129,8 @@ static void send_reply(const struct verbs *v, const struct verbs_pending_conn *c
     reply->answer.magic = VERBS_MAGIC;
     reply->answer.version = VERBS_VERSION;
     reply->answer.key = v->local.key;
-    if (c->proves && reply->answer.refusal != VERBS_CHALLENGE)
-        trib_verbs_seal_answer(v, &c->nonces, &reply->answer, sizeof(*reply));
+    if (c->proof.step == TRIB_PROOF_DONE && reply->answer.refusal != VERBS_CHALLENGE)
+        trib_verbs_seal_answer(v, &c->proof, &reply->answer, sizeof(*reply));
     /* The send buffer of a new connection has room for it. */
     (void)send(fd, reply, sizeof(*reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -248,19 +248,18 @@ static bool send_challenge(struct verbs *v, struct verbs_pending_conn *c,
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
 
-    assert(verbs_has_secret(v) && !c->proves);
+    assert(verbs_has_secret(v) && c->proof.step == TRIB_PROOF_NEW);
     pthread_mutex_lock(&v->links);
     bool fits = trib_verbs_check_hello(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
     reply.answer.refusal = (uint8_t)verdict;
-    if (fits && trib_verbs_challenge(v, &request->hello, &c->nonces, &reply.answer)) {
-        c->proves = true;
-        c->have = 0;
-    } else if (verdict != VERBS_LEFT) {
+    fits = fits && trib_verbs_challenge(v, &request->hello, c->bytes, c->have,
+                                        &c->proof, &reply.answer);
+    if (!fits && verdict != VERBS_LEFT)
         warn_of_rank(v, c, &request->hello, reply.answer.refusal);
-    }
+    c->have = 0;
     send_reply(v, c, &reply);
-    return c->proves;
+    return fits;
 }
 
 static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
@@ -272,11 +271,12 @@ static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
         parsed == VERBS_PARSED_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
     if (parsed == VERBS_PARSED_VERSION || parsed == VERBS_PARSED_NONSENSE)
         send_reply(v, c, &reply);
-    if (c->proves && parsed == VERBS_PARSED_PART)
+    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
+    if (challenged && parsed == VERBS_PARSED_PART)
         return; /* may be a rank that has died or disconnected since */
     trib_unauthenticated_warn(
         &v->unauthenticated, v->log, "verbs", c->ip, v->oob.at.port,
-        c->proves ? "did not prove that it has the secret of this job"
+        challenged                        ? TRIB_PROOF_UNPROVED
         : parsed == VERBS_PARSED_VERSION  ? "uses another version of the verbs protocol"
         : parsed == VERBS_PARSED_NONSENSE ? "sent a malformed request"
                                           : "did not send a valid hello");
@@ -285,8 +285,9 @@ static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
 /* Read the next bytes of a request, or of the proof that follows it. */
 static ssize_t recv_pending(struct verbs_pending_conn *c)
 {
-    uint8_t *at = c->proves ? c->proof : c->bytes;
-    size_t most = c->proves ? sizeof(c->proof) : sizeof(c->bytes);
+    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
+    uint8_t *at = challenged ? c->answer : c->bytes;
+    size_t most = challenged ? sizeof(c->answer) : sizeof(c->bytes);
     ssize_t n = recv(c->fd, at + c->have, most - c->have, 0);
 
     assert(c->have <= most);
@@ -296,14 +297,13 @@ static ssize_t recv_pending(struct verbs_pending_conn *c)
 
 /* Check the proof. Return VERBS_PARSED_PART while it is incomplete. */
 static enum verbs_parsed check_proof(const struct verbs *v,
-                                     const struct verbs_pending_conn *c,
+                                     struct verbs_pending_conn *c,
                                      struct verbs_oob_request *request)
 {
-    assert(c->proves);
-    if (c->have < sizeof(c->proof))
+    if (c->have < sizeof(c->answer))
         return VERBS_PARSED_PART;
-    (void)trib_verbs_oob_request_parse(c->bytes, c->request_bytes, request);
-    return trib_verbs_oob_request_proved(v, &c->nonces, request, c->proof)
+    (void)trib_verbs_oob_request_parse(c->bytes, c->proof.request_bytes, request);
+    return trib_proof_check(v->secret, &c->proof, c->answer, sizeof(c->answer))
                ? VERBS_PARSED_ALL
                : VERBS_PARSED_STRANGER;
 }
@@ -318,13 +318,13 @@ static void read_pending(struct verbs *v, int at)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
     enum verbs_parsed parsed =
-        c->proves ? check_proof(v, c, &request)
-                  : trib_verbs_oob_request_parse(c->bytes, c->have, &request);
+        challenged ? check_proof(v, c, &request)
+                   : trib_verbs_oob_request_parse(c->bytes, c->have, &request);
     if (parsed == VERBS_PARSED_PART && n > 0)
         return;
-    if (parsed == VERBS_PARSED_ALL && verbs_has_secret(v) && !c->proves) {
-        c->request_bytes = c->have;
+    if (parsed == VERBS_PARSED_ALL && verbs_has_secret(v) && !challenged) {
         if (!send_challenge(v, c, &request))
             remove_pending(v, at, true);
         return;

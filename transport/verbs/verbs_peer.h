@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/accept.h"
-#include "base/secret.h"
+#include "base/proof.h"
 #include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
@@ -98,29 +98,21 @@ struct verbs_link {
     struct verbs_path path; /* by_oob */
 };
 
-struct verbs_nonces {
-    uint8_t caller[TRIB_NONCE_BYTES];
-    uint8_t listener[TRIB_NONCE_BYTES];
-};
-
 /* A TCP connection to the OOB listener whose request is incomplete. */
 struct verbs_pending_conn {
     int fd;
     uint64_t until;
-    size_t have; /* bytes received into `bytes`, or into `proof` */
-    size_t request_bytes;
-    bool proves; /* request received, challenge sent */
-    struct verbs_nonces nonces;
-    uint8_t proof[TRIB_PROOF_BYTES];
+    size_t have; /* bytes received into `bytes`, or into `answer` */
+    struct trib_proof proof; /* TRIB_PROOF_NEW: the request is incomplete */
+    uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
     uint8_t ip[16];
     uint8_t bytes[sizeof(struct verbs_oob_request)];
 };
 
 /* A challenge sent in answer to a request through librdmacm. */
 struct verbs_cm_challenge {
-    int rank;
     uint64_t until; /* 0: none */
-    struct verbs_nonces nonces;
+    struct trib_proof proof;
 };
 
 /* The listener for OOB requests. Only the manager uses it, except for `epoll`. */

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "base/secret.h"
+#include "base/proof.h"
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
@@ -96,8 +96,9 @@ struct verbs_answer {
     uint8_t refusal;
     uint8_t mtu; /* VERBS_WELCOME through librdmacm: MTU of its port; else 0 */
     uint64_t key; /* of the listener */
-    uint8_t nonce[TRIB_NONCE_BYTES]; /* of the listener; zero if there is no secret */
-    uint8_t proof[TRIB_PROOF_BYTES]; /* in VERBS_CHALLENGE and VERBS_WELCOME */
+    /* In VERBS_CHALLENGE, and VERBS_WELCOME with a secret. The proof of a welcome
+     * covers the answer. */
+    struct trib_challenge challenge;
 };
 static_assert(sizeof(struct verbs_answer) == 64, "private data of a rejection: 148");
 

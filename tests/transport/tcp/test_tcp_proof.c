@@ -27,11 +27,10 @@ static struct tcp_hello hello_to(struct pair *pair, uint8_t first)
 static void proof_of(const struct trib_secret *secret, const struct tcp_hello *hello,
                      const uint8_t *nonce, uint8_t out[TRIB_PROOF_BYTES])
 {
-    struct trib_proof about = {
-        .label = "tcp 7",
-        .listener = hello->key,
-        .rank = {0, 1},
-        .more = hello->flags | TCP_HAS_SECRET << 16};
+    struct trib_proof about = {.label = "tcp 7",
+                               .listener = hello->key,
+                               .rank = {0, 1},
+                               .more = hello->flags | TCP_HAS_SECRET << 16};
 
     memcpy(about.nonce[0], hello->nonce, TRIB_NONCE_BYTES);
     memcpy(about.nonce[1], nonce, TRIB_NONCE_BYTES);
@@ -80,18 +79,18 @@ TEST(test_wrong_proofs)
     struct tcp_head head = open_proving(&pair, mem, sizeof(mem));
     struct tcp_hello hello = hello_to(&pair, 3);
     fails(&pair, begin(&pair, &hello, &c), proof, &head);
-    assert_non_null(
-        strstr(pair.logged, "from 127.0.0.1: it did not prove"));
+    assert_non_null(strstr(pair.logged, "from 127.0.0.1: it did not prove"));
     int fd = begin(&pair, &hello, &c);
-    fails(&pair, fd, c.proof, &head);
+    fails(&pair, fd, c.challenge.proof, &head);
     fd = begin(&pair, &hello, &c);
-    proof_of(&pair.secret[1], &hello, c.nonce, right);
+    proof_of(&pair.secret[1], &hello, c.challenge.nonce, right);
     int other = begin(&pair, &hello, &again);
-    assert_memory_not_equal(c.nonce, again.nonce, sizeof(c.nonce));
+    assert_memory_not_equal(c.challenge.nonce, again.challenge.nonce,
+                            sizeof(c.challenge.nonce));
     fails(&pair, other, right, &head); /* recorded on fd, which has not ended */
     pair_secret(&pair, 0, 8);
     other = begin(&pair, &hello, &again);
-    proof_of(&pair.secret[0], &hello, again.nonce, proof);
+    proof_of(&pair.secret[0], &hello, again.challenge.nonce, proof);
     fails(&pair, other, proof, &head);
     for (size_t i = 0; i < sizeof(mem); i++)
         assert_int_equal(mem[i], 0);
@@ -99,7 +98,7 @@ TEST(test_wrong_proofs)
     assert_int_equal(answer(&pair, fd, right, sizeof(right), &word), sizeof(word));
     assert_int_equal(word.kind, TCP_ACCEPT);
     other = begin(&pair, &hello, &again);
-    proof_of(&pair.secret[1], &hello, again.nonce, proof);
+    proof_of(&pair.secret[1], &hello, again.challenge.nonce, proof);
     assert_int_equal(answer(&pair, other, proof, sizeof(proof), &word), sizeof(word));
     assert_int_equal(word.imm, TCP_TWICE);
     close(other);
