@@ -23,7 +23,7 @@ libperf_la_SOURCES = \
 	perf/common/setting_values.c perf/common/setting_values.h \
 	perf/common/setters.c perf/common/setters.h \
 	perf/coll/operation.c perf/coll/operation.h \
-	perf/common/perf_number.c perf/common/perf_number.h \
+	perf/common/perf_number.c perf/common/perf_number.h perf/common/perf_op.c perf/common/perf_op.h \
 	perf/coll/perf_oracle.c perf/coll/perf_oracle.h \
 	perf/common/columns.c perf/common/columns.h \
 	perf/common/output.c perf/common/output.h \

@@ -7,7 +7,7 @@
 
 #include "perf/coll/colls.h"
 #include "perf/coll/perf_oracle.h"
-#include "perf/common/perf_number.h"
+#include "perf/common/perf_op.h"
 #include "perf/common/setters.h"
 #include "perf/common/setting_values.h"
 

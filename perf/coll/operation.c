@@ -11,6 +11,7 @@
 #include "perf/coll/arguments.h"
 #include "perf/coll/colls.h"
 #include "perf/coll/perf_oracle.h"
+#include "perf/common/perf_op.h"
 
 /* Guard bytes after each buffer that must not change. */
 #define GUARD_BYTES 64

@@ -14,7 +14,7 @@
 
 #include "perf/coll/colls.h"
 #include "perf/coll/perf_oracle.h"
-#include "perf/common/perf_number.h"
+#include "perf/common/perf_op.h"
 #include "perf/common/smooth.h"
 
 #define BLOCK 1024 /* elements generated, reduced and compared at a time */
@@ -48,12 +48,6 @@ static bool block_empty(const struct perf_oracle *o, int rank, size_t block)
     uint64_t whose = o->same_blocks ? 0 : (uint64_t)rank + 1;
     uint64_t key = mix(o->seed * 0x10003u + whose);
     return (double)(mix(key + block) >> 11) < o->empty * 0x1p53;
-}
-
-/* Return true if only the truth value of an element matters. */
-static bool is_truth(const struct perf_oracle *o)
-{
-    return o->dtype == TRIB_BOOL || (o->op >= TRIB_LAND && o->op <= TRIB_LXOR);
 }
 
 /* Values of pairs are drawn from few, so that ranks tie. Indices differ between
@@ -97,7 +91,7 @@ void perf_oracle_fill(const struct perf_oracle *o, int rank, size_t first, size_
             if (o->op == TRIB_PROD)
                 number.f = 1 + number.f / 8;
         }
-        if (empty || (is_truth(o) && !(mix(bits) & 3)))
+        if (empty || (perf_op_is_truth(o->dtype, o->op) && !(mix(bits) & 3)))
             number.i = 0; /* also 0.0 for floats */
         perf_number_store(o->dtype, out, i, number);
     }
@@ -124,79 +118,12 @@ size_t perf_oracle_outputs(const struct perf_oracle *o)
 
 /* --- expectation --- */
 
-static bool less(trib_dtype_t dtype, uint64_t a, uint64_t b)
-{
-    return perf_number_is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
-}
-
-static uint64_t combine_integers(const struct perf_oracle *o, uint64_t a, uint64_t b)
-{
-    switch (o->op) {
-    case TRIB_MIN:
-        return less(o->dtype, b, a) ? b : a;
-    case TRIB_MAX:
-        return less(o->dtype, a, b) ? b : a;
-    case TRIB_PROD:
-        return a * b;
-    case TRIB_BAND:
-        return a & b;
-    case TRIB_BOR:
-        return a | b;
-    case TRIB_BXOR:
-        return a ^ b;
-    case TRIB_LAND:
-        return a && b;
-    case TRIB_LOR:
-        return a || b;
-    case TRIB_LXOR:
-        return !a != !b;
-    default:
-        return o->dtype == TRIB_BOOL ? a || b : a + b;
-    }
-}
-
-static union perf_number combine(const struct perf_oracle *o, union perf_number a,
-                                 union perf_number b)
-{
-    union perf_number out = a;
-    if (perf_number_is_integer(o->dtype)) {
-        out.i = combine_integers(o, a.i, b.i);
-        return out;
-    }
-    switch (o->op) {
-    case TRIB_MIN:
-        out.f = b.f < a.f ? b.f : a.f;
-        break;
-    case TRIB_MAX:
-        out.f = b.f > a.f ? b.f : a.f;
-        break;
-    case TRIB_PROD:
-        out.f = a.f * b.f;
-        break;
-    default:
-        out.f = a.f + b.f;
-        break;
-    }
-    return out;
-}
-
-/* Wrap a 64-bit sum to the dtype and divide it for a mean. For a vote, return the
- * sign. */
+/* Return the result of an element: for a vote, the sign of the sum. */
 static union perf_number finish(const struct perf_oracle *o, union perf_number sum)
 {
-    if (o->loss.kind == PERF_LOSS_VOTE)
-        sum.f = (sum.f > 0) - (sum.f < 0);
-    if (perf_number_is_integer(o->dtype)) {
-        int64_t wrapped;
-        perf_number_store(o->dtype, &wrapped, 0, sum);
-        sum = perf_number_load(o->dtype, &wrapped, 0);
-        if (o->op == TRIB_MEAN)
-            sum.i = perf_number_is_signed(o->dtype)
-                        ? (uint64_t)((int64_t)sum.i / o->ranks)
-                        : sum.i / (uint64_t)o->ranks;
-    } else if (o->op == TRIB_MEAN && o->loss.kind != PERF_LOSS_VOTE) {
-        sum.f /= o->ranks;
-    }
+    if (o->loss.kind != PERF_LOSS_VOTE)
+        return perf_op_finish(o->dtype, o->op, sum, o->ranks);
+    sum.f = (sum.f > 0) - (sum.f < 0);
     return sum;
 }
 
@@ -205,7 +132,7 @@ static union perf_number counted(const struct perf_oracle *o, union perf_number 
 {
     if (o->loss.kind == PERF_LOSS_VOTE)
         x.f = signbit(x.f) ? -1 : 1;
-    return x;
+    return perf_op_operand(o->dtype, o->op, x);
 }
 
 struct expectation {
@@ -261,29 +188,6 @@ static void expect_robust(const struct perf_oracle *o, size_t first, size_t n,
     free(x);
 }
 
-static uint64_t index_of(trib_dtype_t dtype, const void *pair)
-{
-    const size_t size = trib_dtype_size(dtype);
-    uint64_t index = 0;
-
-    memcpy(&index, (const unsigned char *)pair + size, size);
-    return index;
-}
-
-/* Return true if pair a wins over pair b. */
-static bool comes_first(const struct perf_oracle *o, const void *a, const void *b)
-{
-    const union perf_number x = perf_number_load(o->dtype, a, 0),
-                            y = perf_number_load(o->dtype, b, 0);
-    const bool integer = perf_number_is_integer(o->dtype);
-    const bool below = integer ? less(o->dtype, x.i, y.i) : x.f < y.f;
-    const bool above = integer ? less(o->dtype, y.i, x.i) : x.f > y.f;
-
-    if (below || above)
-        return o->op == TRIB_MINLOC ? below : above;
-    return index_of(o->dtype, a) < index_of(o->dtype, b);
-}
-
 static void expect_located(const struct perf_oracle *o, size_t first, size_t n,
                            struct expectation *e)
 {
@@ -296,7 +200,7 @@ static void expect_located(const struct perf_oracle *o, size_t first, size_t n,
         for (size_t k = 0; k < n / 2; k++) {
             unsigned char *to = (unsigned char *)best + k * pair;
             const unsigned char *from = (const unsigned char *)block + k * pair;
-            if (rank == 0 || comes_first(o, from, to))
+            if (rank == 0 || perf_op_precedes(o->dtype, o->op, from, to))
                 memcpy(to, from, pair);
         }
     }
@@ -318,20 +222,15 @@ static void expect_reduced(const struct perf_oracle *o, size_t first, size_t n,
         perf_oracle_fill(o, rank, first, n, block);
         for (size_t i = 0; i < n; i++) {
             union perf_number x = counted(o, perf_number_load(o->dtype, block, i));
-            if (is_truth(o))
-                x.i = x.i != 0;
-            e->value[i] = rank == 0 ? x : combine(o, e->value[i], x);
+            e->value[i] =
+                rank == 0 ? x : perf_op_combine(o->dtype, o->op, e->value[i], x);
             e->magnitude[i] = rank == 0 ? fabs(x.f) : e->magnitude[i] + fabs(x.f);
         }
     }
     for (size_t i = 0; i < n; i++) {
         e->value[i] = finish(o, e->value[i]);
-        if (o->op == TRIB_MEAN)
-            e->magnitude[i] /= o->ranks;
-        else if (o->op == TRIB_PROD)
-            e->magnitude[i] = fabs(e->value[i].f);
-        else if (o->op == TRIB_MIN || o->op == TRIB_MAX)
-            e->magnitude[i] = 0;
+        e->magnitude[i] =
+            perf_op_magnitude(o->op, e->value[i].f, e->magnitude[i], o->ranks);
     }
 }
 
@@ -443,10 +342,7 @@ static void compare_one(struct judging *j, union perf_number got,
         j->whole.square += want.f * want.f;
         return;
     }
-    /* Each of `ranks` sums rounds by at most half a spacing; allow twice that. */
-    double tolerance =
-        (o->ranks + 1) * (perf_number_epsilon(o->dtype) * magnitude +
-                          (magnitude > 0 ? perf_number_denormal(o->dtype) : 0));
+    const double tolerance = perf_op_tolerance(o->dtype, magnitude, o->ranks);
     if (!(fabs(error) <= tolerance))
         count_wrong(j, got.f, want.f, tolerance);
 }

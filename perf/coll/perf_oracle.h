@@ -48,12 +48,6 @@ struct perf_verdict {
     uint64_t hash; /* hash of the result's bytes */
 };
 
-/** perf_op_is_located - return true if op takes pairs of a value and its index. */
-static inline bool perf_op_is_located(trib_op_t op)
-{
-    return op == TRIB_MINLOC || op == TRIB_MAXLOC;
-}
-
 /** perf_oracle_inputs, _outputs - return the elements in the input and result of
  * o->rank. */
 size_t perf_oracle_inputs(const struct perf_oracle *o);

@@ -52,7 +52,7 @@ void perf_output_us(struct tool_table *table, double us);
 /**
  * perf_output_document - make the json document: machine, settings, run, results.
  *
- * run      what was measured; takes its reference
+ * run      description of the run; takes its reference
  * owner    the caller's reference, to pass to perf_output_finish; NULL: out of memory
  */
 json_t *perf_output_document(const struct perf_output *o, int argc, char **argv,

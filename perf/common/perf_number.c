@@ -4,7 +4,6 @@
  */
 #include "perf/common/perf_number.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,113 +18,96 @@ bool perf_number_is_signed(trib_dtype_t dtype)
            dtype == TRIB_I64;
 }
 
-static uint32_t bits_of_f32(float value)
+/* Fields of the narrow floats: bits of the fraction, the bias, the code of infinity (of
+ * NaN, if the format has no infinity), and the sign bit. */
+struct narrow_float {
+    int fraction_bits, bias;
+    uint16_t top, sign;
+};
+
+static struct narrow_float narrow_of(trib_dtype_t dtype)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
+    switch (dtype) {
+    case TRIB_F16:
+        return (struct narrow_float){10, 15, 31 << 10, 0x8000};
+    case TRIB_BF16:
+        return (struct narrow_float){7, 127, 255 << 7, 0x8000};
+    case TRIB_F8_E4M3:
+        return (struct narrow_float){3, 7, 0x7f, 0x80};
+    default:
+        return (struct narrow_float){2, 15, 31 << 2, 0x80};
+    }
 }
 
-static double f16_value(uint16_t half)
+/* Return x * 2^exponent exactly: a double has many more exponents than narrow types. */
+static double times_power(double x, int exponent)
 {
-    int exponent = (half >> 10) & 31;
-    double fraction = half & 1023;
-    double value;
-    if (exponent == 31)
-        value = fraction == 0 ? (double)INFINITY : (double)NAN;
-    else if (exponent == 0)
-        value = ldexp(fraction, -24);
-    else
-        value = ldexp(fraction + 1024, exponent - 25);
-    return half & 0x8000 ? -value : value;
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+
+    memcpy(&power, &bits, sizeof(power));
+    return x * power;
 }
 
-/* Round to nearest, ties to even. Input must be finite and within f16's range. */
-static uint16_t f16_bits(double value)
+/* Round to nearest, ties to even. What does not fit becomes infinity. */
+static uint16_t narrow_bits(trib_dtype_t dtype, double x)
 {
-    uint16_t sign = value < 0 ? 0x8000 : 0;
+    const struct narrow_float n = narrow_of(dtype);
+    const uint16_t sign = signbit(x) ? n.sign : 0;
     int exponent;
-    double magnitude = fabs(value);
-    if (magnitude == 0.0)
+
+    if (isnan(x))
+        return (uint16_t)(sign | n.top | 1u << (n.fraction_bits - 1));
+    if (isinf(x))
+        return sign | n.top;
+    x = fabs(x);
+    if (x == 0)
         return sign;
-    frexp(magnitude, &exponent);
-    if (exponent < -13)
-        exponent = -13; /* subnormal: the step size stays the same */
-    long steps = lrint(ldexp(magnitude, 11 - exponent));
-    assert(steps <= 2048 && exponent < 16);
+    (void)frexp(x, &exponent);
+    exponent -= 1;
+    if (exponent < 1 - n.bias)
+        exponent = 1 - n.bias; /* subnormal: the step size stays the same */
+    const double steps = nearbyint(times_power(x, n.fraction_bits - exponent));
     /* A carry out of the fraction correctly increments the exponent field. */
-    return (uint16_t)(sign + (unsigned)((exponent + 13) << 10) + (unsigned)steps);
-}
-
-static double bf16_value(uint16_t bits)
-{
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof(value));
-    return (double)value;
-}
-
-static uint16_t bf16_bits(double value)
-{
-    uint32_t bits = bits_of_f32((float)value);
-    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    const uint32_t bits =
+        (uint32_t)steps + ((uint32_t)(exponent + n.bias - 1) << n.fraction_bits);
+    return bits >= n.top ? sign | n.top : sign | (uint16_t)bits;
 }
 
 /* In E4M3, codes with all exponent bits set are numbers, except one NaN. */
-static double f8_value(trib_dtype_t dtype, uint8_t code)
+static double narrow_value(trib_dtype_t dtype, uint16_t code)
 {
-    const bool e4m3 = dtype == TRIB_F8_E4M3;
-    const int bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
-    const int exponent = (code & 0x7f) >> bits, fraction = code & ((1 << bits) - 1);
+    const struct narrow_float n = narrow_of(dtype);
+    const uint16_t bits = code & (uint16_t)(n.sign - 1);
+    const int exponent = bits >> n.fraction_bits;
+    const int fraction = bits & ((1 << n.fraction_bits) - 1);
     double value;
 
-    if (e4m3 ? (code & 0x7f) == 0x7f : exponent == 31 && fraction)
-        value = (double)NAN;
-    else if (!e4m3 && exponent == 31)
-        value = (double)INFINITY;
+    if (bits >= n.top)
+        value = bits == n.top && dtype != TRIB_F8_E4M3 ? (double)INFINITY : (double)NAN;
     else if (exponent == 0)
-        value = ldexp(fraction, 1 - bias - bits);
+        value = times_power(fraction, 1 - n.bias - n.fraction_bits);
     else
-        value = ldexp(fraction + (1 << bits), exponent - bias - bits);
-    return code & 0x80 ? -value : value;
+        value = times_power(fraction + (1 << n.fraction_bits),
+                            exponent - n.bias - n.fraction_bits);
+    return code & n.sign ? -value : value;
 }
 
-/* Round to nearest, ties to even. Input must be finite and in range. */
-static uint8_t f8_bits(trib_dtype_t dtype, double value)
-{
-    uint8_t code = 0, over = 0x78; /* bisection over the codes, which rise with the
-                                    * value */
-
-    while (over - code > 1) {
-        const uint8_t middle = (uint8_t)((code + over) / 2);
-        if (f8_value(dtype, middle) <= fabs(value))
-            code = middle;
-        else
-            over = middle;
-    }
-    const double below = fabs(value) - f8_value(dtype, code);
-    const double above = f8_value(dtype, code + 1) - fabs(value);
-    code += above < below || (above <= below && (code & 1));
-    return (uint8_t)(code | (value < 0 ? 0x80 : 0));
-}
-
-/* Use memcpy, since blocks may have any alignment. */
+/* Use memcpy, since blocks may have any alignment. Machines are little-endian. */
 void perf_number_store(trib_dtype_t dtype, void *out, size_t i,
                        union perf_number number)
 {
-    size_t size = trib_dtype_size(dtype);
-    float f32 = (float)number.f;
-    uint16_t half;
-    uint8_t f8;
-    const void *from = &number.i; /* the low bytes, on little-endian machines */
+    const size_t size = trib_dtype_size(dtype);
+    const void *from = &number.i;
+    uint16_t narrow;
+    float f32;
+
     if (dtype == TRIB_F32) {
+        f32 = (float)number.f;
         from = &f32;
-    } else if (dtype == TRIB_F16 || dtype == TRIB_BF16) {
-        half = dtype == TRIB_F16 ? f16_bits(number.f) : bf16_bits(number.f);
-        from = &half;
-    } else if (dtype == TRIB_F8_E4M3 || dtype == TRIB_F8_E5M2) {
-        f8 = f8_bits(dtype, number.f);
-        from = &f8;
+    } else if (dtype != TRIB_F64 && !perf_number_is_integer(dtype)) {
+        narrow = narrow_bits(dtype, number.f);
+        from = &narrow;
     }
     memcpy((unsigned char *)out + i * size, from, size);
 }
@@ -134,33 +116,17 @@ union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
 {
     union perf_number number = {.i = 0};
     const size_t size = trib_dtype_size(dtype);
-    const unsigned char *at = (const unsigned char *)in + i * size;
+    const unsigned unused = 64 - 8 * (unsigned)size;
     float f32;
-    uint16_t half;
-    if (perf_number_is_integer(dtype)) {
-        const unsigned unused = 64 - 8 * (unsigned)size;
-        memcpy(&number.i, at, size);
-        if (perf_number_is_signed(dtype))
-            number.i = (uint64_t)((int64_t)(number.i << unused) >> unused);
-        return number;
-    }
-    switch (dtype) {
-    case TRIB_F32:
-        memcpy(&f32, at, sizeof(f32));
+
+    memcpy(&number.i, (const unsigned char *)in + i * size, size);
+    if (perf_number_is_signed(dtype)) {
+        number.i = (uint64_t)((int64_t)(number.i << unused) >> unused);
+    } else if (dtype == TRIB_F32) {
+        memcpy(&f32, &number.i, sizeof(f32));
         number.f = (double)f32;
-        break;
-    case TRIB_F16:
-    case TRIB_BF16:
-        memcpy(&half, at, sizeof(half));
-        number.f = dtype == TRIB_F16 ? f16_value(half) : bf16_value(half);
-        break;
-    case TRIB_F8_E4M3:
-    case TRIB_F8_E5M2:
-        number.f = f8_value(dtype, *at);
-        break;
-    default:
-        memcpy(&number, at, sizeof(number));
-        break;
+    } else if (dtype != TRIB_F64 && !perf_number_is_integer(dtype)) {
+        number.f = narrow_value(dtype, (uint16_t)number.i);
     }
     return number;
 }
@@ -183,7 +149,20 @@ double perf_number_epsilon(trib_dtype_t dtype)
     }
 }
 
-double perf_number_denormal(trib_dtype_t dtype)
+double perf_number_smallest(trib_dtype_t dtype)
 {
-    return dtype == TRIB_F8_E4M3 ? 0x1p-9 : dtype == TRIB_F8_E5M2 ? 0x1p-16 : 0;
+    switch (dtype) {
+    case TRIB_F32:
+        return 0x1p-149;
+    case TRIB_F64:
+        return 0x1p-1074;
+    case TRIB_F16:
+        return 0x1p-24;
+    case TRIB_F8_E4M3:
+        return 0x1p-9;
+    case TRIB_F8_E5M2:
+        return 0x1p-16;
+    default:
+        return 0x1p-133;
+    }
 }

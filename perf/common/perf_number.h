@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements of any dtype as numbers, for the oracle of trib-perf.
+ * Elements of any dtype as numbers, for the oracles of trib-perf and of the tests.
  */
 #ifndef PERF_COMMON_PERF_NUMBER_H
 #define PERF_COMMON_PERF_NUMBER_H
@@ -28,8 +28,7 @@ union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
 /** perf_number_epsilon - return the spacing of floats at 1. */
 double perf_number_epsilon(trib_dtype_t dtype);
 
-/** perf_number_denormal - return the smallest spacing if inputs may be near it, else
- * 0. */
-double perf_number_denormal(trib_dtype_t dtype);
+/** perf_number_smallest - return the smallest float above 0, the least spacing. */
+double perf_number_smallest(trib_dtype_t dtype);
 
 #endif

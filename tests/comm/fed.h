@@ -97,7 +97,7 @@ static inline double fed_input(const struct fed *f, int rank, size_t i)
 
 static inline double fed_result(const struct fed *f, size_t i)
 {
-    return oracle_load(f->scene->dtype, f->recv + i * f->element).f;
+    return perf_number_load(f->scene->dtype, f->recv, i).f;
 }
 
 /* A vector of the plan's state, summed over the ranks as it is. */
@@ -105,9 +105,9 @@ static inline void fed_summed(struct fed *f, const float *x, double *sum_out)
 {
     for (size_t i = 0; i < f->count; i++)
         sum_out[i] = x ? (double)x[i] : 0;
-    trib_plan_t *plan = ranks_plan(f->self, TRIB_ALLREDUCE, .recv = sum_out,
-                                   .count = f->count, .dtype = TRIB_F64,
-                                   .codec = "none");
+    trib_plan_t *plan =
+        ranks_plan(f->self, TRIB_ALLREDUCE, .recv = sum_out, .count = f->count,
+                   .dtype = TRIB_F64, .codec = "none");
     ranks_step(f->self, plan);
     ranks_ok(f->self, trib_plan_free(plan));
 }

@@ -97,7 +97,9 @@ check_PROGRAMS += $(comm_tests)
 TESTS += $(comm_tests)
 
 # The expected results of collectives.
-libtribtest_la_SOURCES += tests/comm/algorithms.h tests/comm/oracle.c tests/comm/oracle.h tests/comm/placed.c tests/comm/placed.h
+libtribtest_la_SOURCES += tests/comm/algorithms.h tests/comm/oracle.c tests/comm/oracle.h \
+	perf/common/perf_number.c perf/common/perf_number.h perf/common/perf_op.c perf/common/perf_op.h \
+	tests/comm/placed.c tests/comm/placed.h
 
 # Error bounds of codecs are computed as in trib-perf.
 tests_comm_test_rounds_LDADD = libperf.la $(LDADD)

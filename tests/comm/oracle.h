@@ -12,10 +12,12 @@
 
 #include <tributary.h>
 
+#include "perf/common/perf_op.h"
+
 enum oracle_kind {
-    ORACLE_EXACT,    /* small integers in floats, any integer in integers: no
+    ORACLE_EXACT, /* small integers in floats, any integer in integers: no
                       * rounding */
-    ORACLE_REALS,    /* floats in [-1, 1] */
+    ORACLE_REALS, /* floats in [-1, 1] */
     ORACLE_SPECIALS, /* as EXACT, with NaN and infinities here and there */
     ORACLE_KINDS,
 };
@@ -28,29 +30,18 @@ struct oracle {
     int size; /* ranks */
 };
 
-/* A number of any dtype: floats are exact as doubles. */
-struct oracle_value {
-    double f;
-    int64_t i; /* of integer dtypes */
-};
-
 /* An expected number and how far a result may be from it. */
 struct oracle_answer {
-    struct oracle_value value;
+    union perf_number value;
     double tolerance;
     double magnitude; /* sum of the absolute inputs, for bounds of codecs */
 };
-
-bool oracle_is_float(trib_dtype_t dtype);
-
-/** oracle_epsilon - distance of 1.0 to the next number of a float dtype. */
-double oracle_epsilon(trib_dtype_t dtype);
 
 /** oracle_mix - 64 well-mixed bits of a 64-bit number. */
 uint64_t oracle_mix(uint64_t x);
 
 /** oracle_input - element i of rank's input, as the dtype can hold it. */
-struct oracle_value oracle_input(const struct oracle *o, int rank, size_t i);
+union perf_number oracle_input(const struct oracle *o, int rank, size_t i);
 
 /** oracle_fill - elements first … first + n of rank's input to dst, of any
  * alignment. */
@@ -62,12 +53,19 @@ struct oracle_answer oracle_reduced(const struct oracle *o, size_t i);
 /** oracle_copied - element i of one rank, to be had unchanged. */
 struct oracle_answer oracle_copied(const struct oracle *o, int rank, size_t i);
 
-struct oracle_value oracle_load(trib_dtype_t dtype, const void *p);
-void oracle_store(trib_dtype_t dtype, struct oracle_value v, void *p);
+/** oracle_rounded - return a number as the dtype can hold it. */
+union perf_number oracle_rounded(trib_dtype_t dtype, union perf_number x);
+
+/** oracle_whole - return a whole number. */
+union perf_number oracle_whole(trib_dtype_t dtype, double x);
+
+/** oracle_sum - return a + b, not rounded. */
+union perf_number oracle_sum(trib_dtype_t dtype, union perf_number a,
+                             union perf_number b);
 
 /** oracle_equal - within the tolerance; NaN equals NaN. */
 bool oracle_equal(trib_dtype_t dtype, const struct oracle_answer *expected,
-                  struct oracle_value got);
+                  union perf_number got);
 
 /** oracle_hash - of bytes, never 0. */
 uint64_t oracle_hash(const void *p, size_t bytes);

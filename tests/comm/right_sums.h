@@ -20,9 +20,9 @@ static inline void sum_is_right(struct ranks_self *self, trib_comm_t *comm,
 
     for (size_t i = 0; i < count; i++) {
         const struct oracle_answer a = oracle_reduced(o, i);
-        ranks_assert(
-            self, oracle_equal(o->dtype, &a,
-                               oracle_load(o->dtype, (const char *)sum + i * bytes)));
+        ranks_assert(self,
+                     oracle_equal(o->dtype, &a,
+                                  perf_number_load(o->dtype, (const char *)sum, i)));
     }
     ranks_ok(self, trib_allgather(comm, &mine, all, 1, TRIB_I64));
     for (int r = 0; r < trib_size(comm); r++)

@@ -79,10 +79,10 @@ static inline struct oracle oracle_of(const struct ranks_self *self,
 }
 
 static inline void put(const struct scene *s, struct memory *m, size_t at, size_t index,
-                       struct oracle_value v)
+                       union perf_number v)
 {
     m->indices[at] = index;
-    oracle_store(s->dtype, v, m->values + at * trib_dtype_size(s->dtype));
+    perf_number_store(s->dtype, m->values, at, v);
 }
 
 /* This rank's pairs: rising; falling; or in two parts, whose values add up. */
@@ -90,7 +90,8 @@ static inline size_t fill(struct ranks_self *self, const struct scene *s,
                           struct memory *m, int step)
 {
     const struct oracle o = oracle_of(self, s, step);
-    const bool is_tiny = oracle_is_float(s->dtype) && trib_dtype_size(s->dtype) == 1;
+    const bool is_tiny =
+        !perf_number_is_integer(s->dtype) && trib_dtype_size(s->dtype) == 1;
     /* Few numbers have parts that an 8-bit float holds. */
     const int how = (self->rank + step) % (is_tiny ? 2 : 3);
     size_t n = 0;
@@ -99,13 +100,13 @@ static inline size_t fill(struct ranks_self *self, const struct scene *s,
         const size_t i = how == 1 ? s->length - 1 - k : k;
         if (!gives(s, self->rank, step, i))
             continue;
-        struct oracle_value v = oracle_input(&o, self->rank, i);
+        union perf_number v = oracle_input(&o, self->rank, i);
         if (how == 2)
-            v.f -= 1, v.i -= 1;
+            v = oracle_sum(s->dtype, v, oracle_whole(s->dtype, -1));
         put(s, m, n++, i, v);
     }
     for (size_t k = 0, all = n; how == 2 && k < all; k++)
-        put(s, m, n++, m->indices[k], (struct oracle_value){1, 1});
+        put(s, m, n++, m->indices[k], oracle_whole(s->dtype, 1));
     return n;
 }
 
@@ -113,29 +114,23 @@ static inline size_t fill(struct ranks_self *self, const struct scene *s,
 static inline bool expected(const struct scene *s, const struct oracle *o, int step,
                             size_t i, struct oracle_answer *out)
 {
-    uint8_t stored[8];
     bool there = false;
 
     *out = (struct oracle_answer){.tolerance = 0};
     for (int r = 0; r < o->size; r++) {
         if (!gives(s, r, step, i))
             continue;
-        const struct oracle_value v = oracle_input(o, r, i);
+        const union perf_number v = oracle_input(o, r, i);
         there = true;
-        out->value.f += v.f;
-        out->value.i = (int64_t)((uint64_t)out->value.i + (uint64_t)v.i);
+        out->value = oracle_sum(s->dtype, out->value, v);
     }
-    if (s->op == TRIB_MEAN && oracle_is_float(s->dtype)) {
-        out->value.f /= o->size;
-        out->tolerance = 2 * oracle_epsilon(s->dtype) * 64;
+    out->value = perf_op_finish(s->dtype, s->op, out->value, o->size);
+    if (perf_number_is_integer(s->dtype))
         return there;
-    }
-    oracle_store(s->dtype, out->value, stored); /* wraps */
-    out->value = oracle_load(s->dtype, stored);
-    if (s->op == TRIB_MEAN && s->dtype == TRIB_U64)
-        out->value.i = (int64_t)((uint64_t)out->value.i / (uint64_t)o->size);
-    else if (s->op == TRIB_MEAN)
-        out->value.i /= o->size;
+    if (s->op == TRIB_MEAN)
+        out->tolerance = 2 * perf_number_epsilon(s->dtype) * 64;
+    else
+        out->value = oracle_rounded(s->dtype, out->value);
     return there;
 }
 
@@ -149,8 +144,7 @@ static inline void check(struct ranks_self *self, const struct scene *s,
 
     for (size_t i = 0; i < s->length; i++) {
         const bool there = expected(s, &o, step, i, &want);
-        if (!oracle_equal(s->dtype, &want,
-                          oracle_load(s->dtype, m->dense + i * element)))
+        if (!oracle_equal(s->dtype, &want, perf_number_load(s->dtype, m->dense, i)))
             ranks_die(self, "step %d, element %zu of the vector of %zu %s", step, i,
                       s->length, trib_dtype_name(s->dtype));
         if (!there)

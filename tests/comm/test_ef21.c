@@ -15,7 +15,6 @@
 
 #define COUNT 2500
 
-
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
     ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm");
@@ -26,7 +25,7 @@ static void check_sum(struct fed *f)
 {
     static double own[COUNT];
     const struct fed_scene *s = f->scene;
-    const double narrow = s->dtype == TRIB_F32 ? 0 : oracle_epsilon(s->dtype);
+    const double narrow = s->dtype == TRIB_F32 ? 0 : perf_number_epsilon(s->dtype);
     const float *sum = fed_kept(&f->plan->run, "sum");
 
     fed_summed(f, fed_kept(&f->plan->run, "own"), own);

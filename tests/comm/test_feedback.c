@@ -46,7 +46,7 @@ static int conserves(struct ranks_self *self)
     const struct fed_scene *s = self->arg;
     const struct momentum m = {.m = strstr(s->feedback, "momentum") ? 0.9 : 0,
                                .nesterov = strstr(s->feedback, "nesterov=1")};
-    const double narrow = s->dtype == TRIB_F32 ? 0 : oracle_epsilon(s->dtype);
+    const double narrow = s->dtype == TRIB_F32 ? 0 : perf_number_epsilon(s->dtype);
     const int times = s->op == TRIB_MEAN ? self->size : 1;
     struct fed f;
 
@@ -276,9 +276,9 @@ static double squares_of_step(struct fed *f)
 static void scale_input(struct fed *f, double by)
 {
     for (size_t i = 0; i < COUNT; i++)
-        oracle_store(f->scene->dtype,
-                     (struct oracle_value){.f = by * fed_input(f, f->self->rank, i)},
-                     f->send + i * f->element);
+        perf_number_store(
+            f->scene->dtype, f->send, i,
+            (union perf_number){.f = by * fed_input(f, f->self->rank, i)});
 }
 
 static int clips(struct ranks_self *self)
@@ -296,7 +296,7 @@ static int clips(struct ranks_self *self)
     ranks_assert(self, small < 0.25 && small > 1e-8 * COUNT * self->size / 6);
     for (size_t i = 0; i < COUNT; i++) /* as it is */
         ranks_assert(self, fed_kept(&f.plan->run, "momentum")[i] ==
-                               (float)oracle_load(s->dtype, f.send + i * f.element).f);
+                               (float)perf_number_load(s->dtype, f.send, i).f);
     if (s->dtype != TRIB_F16) { /* whose squares are beyond float32 */
         scale_input(&f, 1e30);
         squares = squares_of_step(&f);
@@ -483,15 +483,15 @@ TEST(test_ways)
                                 TRIB_F32, TRIB_SUM},
             1 + (int)(a + 2) % 4);
         /* in place, encoding leaves zeros, which a result of few elements shows */
-        run(same_ways, &(struct fed_scene){"topk:ratio=0.1,result=selected", "ef14",
-                                           algorithm_at(a), TRIB_F32, TRIB_SUM},
+        run(same_ways,
+            &(struct fed_scene){"topk:ratio=0.1,result=selected", "ef14",
+                                algorithm_at(a), TRIB_F32, TRIB_SUM},
             3 + (int)a % 2);
         /* what ranks share first is of the same contribution */
         run(same_ways,
             &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",
                                 a % 2 ? "ef14:momentum=0.9" : "ef21:momentum=0.5",
-                                algorithm_at(a),
-                                TRIB_F32, TRIB_SUM},
+                                algorithm_at(a), TRIB_F32, TRIB_SUM},
             1 + (int)(a + 1) % 4);
     }
 }

@@ -32,13 +32,13 @@ static const struct sum sums[] = {
 
 static void sum_once(struct ranks_self *self, const struct sum *s, uint16_t *x)
 {
-    struct oracle_value v = {.f = s->given[self->rank]};
+    union perf_number v = {.f = s->given[self->rank]};
 
     for (size_t i = 0; i < COUNT; i++)
-        oracle_store(s->dtype, v, &x[i]);
+        perf_number_store(s->dtype, &x[i], 0, v);
     ranks_ok(self, trib_allreduce(self->comm, NULL, x, COUNT, s->dtype, s->op));
     for (size_t i = 0; i < COUNT; i++) {
-        double got = oracle_load(s->dtype, &x[i]).f;
+        double got = perf_number_load(s->dtype, &x[i], 0).f;
         if (got != s->expected)
             ranks_die(self, "sum %d of dtype %d: element %zu is %g, not %g",
                       (int)(s - sums), (int)s->dtype, i, got, s->expected);

@@ -53,11 +53,12 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m,
 static bool near(const struct mean *m, int ranks, const uint8_t *got,
                  const uint8_t *number)
 {
-    const double a = oracle_load(m->dtype, got).f, b = oracle_load(m->dtype, number).f;
+    const double a = perf_number_load(m->dtype, got, 0).f,
+                 b = perf_number_load(m->dtype, number, 0).f;
     const double hops = m->rounded ? ranks : 0;
     const double step = m->codec[0] == 'q'   ? 1.0 / 127 /* levels */
-                        : m->codec[0] == 'f' ? oracle_epsilon(TRIB_F16)
-                                             : oracle_epsilon(m->dtype);
+                        : m->codec[0] == 'f' ? perf_number_epsilon(TRIB_F16)
+                                             : perf_number_epsilon(m->dtype);
 
     return fabs(a - b) <= fabs(b) * step * hops;
 }
@@ -85,7 +86,7 @@ static void store(const struct mean *m, size_t i, uint8_t *x)
         const int e = ilogb(v);
         v = ldexp(trunc(ldexp(v, 48 - e)), e - 48);
     }
-    oracle_store(m->dtype, (struct oracle_value){.f = v}, x);
+    perf_number_store(m->dtype, x, 0, (union perf_number){.f = v});
 }
 
 static void equal_once(struct ranks_self *self, const struct mean *m,
@@ -108,8 +109,8 @@ static void equal_once(struct ranks_self *self, const struct mean *m,
                     self,
                     "%s of %zu %s, codec %s, by %s: element %zu is %.17g, not %.17g",
                     trib_coll_name(coll), count, trib_dtype_name(m->dtype), m->codec,
-                    algorithm, i, oracle_load(m->dtype, x + i * size).f,
-                    oracle_load(m->dtype, was + i * size).f);
+                    algorithm, i, perf_number_load(m->dtype, x, i).f,
+                    perf_number_load(m->dtype, was, i).f);
     }
     ranks_ok(self, trib_plan_free(plan));
     free(x);
@@ -119,11 +120,11 @@ static void equal_once(struct ranks_self *self, const struct mean *m,
 static int equal_numbers(struct ranks_self *self)
 {
     static const struct mean means[] = {
-        {TRIB_F16, "none", 40960, false},       {TRIB_BF16, "none", 0x1.8p127, false},
-        {TRIB_F16, "none", 40000, true},        {TRIB_BF16, "none", 3e38, true},
-        {TRIB_F16, "none", 65504, true},        {TRIB_F32, "none", 0, false},
-        {TRIB_F64, "none", 0, false},           {TRIB_F16, "qsgd:bits=8", 40960, true},
-        {TRIB_F32, "f16", 40960, false},        {TRIB_F32, "bf16", 0x1.8p127, false},
+        {TRIB_F16, "none", 40960, false}, {TRIB_BF16, "none", 0x1.8p127, false},
+        {TRIB_F16, "none", 40000, true},  {TRIB_BF16, "none", 3e38, true},
+        {TRIB_F16, "none", 65504, true},  {TRIB_F32, "none", 0, false},
+        {TRIB_F64, "none", 0, false},     {TRIB_F16, "qsgd:bits=8", 40960, true},
+        {TRIB_F32, "f16", 40960, false},  {TRIB_F32, "bf16", 0x1.8p127, false},
         {TRIB_F16, "f16", 65504, true},
     };
 
@@ -161,7 +162,6 @@ static int unequal_numbers(struct ranks_self *self)
     for (size_t k = 0; k < 4; k++) {
         for (size_t a = 0; a <= algorithms_count(true); a++) {
             const struct mean m = {dtypes[k], "none", 0, false};
-            const size_t size = trib_dtype_size(m.dtype);
             const struct oracle o = {.kind = ORACLE_REALS,
                                      .seed = a + k,
                                      .dtype = m.dtype,
@@ -175,8 +175,8 @@ static int unequal_numbers(struct ranks_self *self)
             ranks_step(self, plan);
             for (size_t i = 0; i < COUNT; i++) {
                 const struct oracle_answer right = oracle_reduced(&o, i);
-                const double got = oracle_load(m.dtype, x + i * size).f;
-                const double most = oracle_epsilon(m.dtype) * right.magnitude;
+                const double got = perf_number_load(m.dtype, x, i).f;
+                const double most = perf_number_epsilon(m.dtype) * right.magnitude;
                 if (!(fabs(got - right.value.f) <= most))
                     ranks_die(self, "mean of %s by %s: element %zu is %.17g, not %.17g",
                               trib_dtype_name(m.dtype), algorithm_or_auto(a), i, got,

@@ -128,12 +128,11 @@ struct one {
 
 static void check(struct ranks_self *self, const struct one *c, const uint8_t *got)
 {
-    size_t bytes = trib_dtype_size(c->o.dtype);
     struct matrix_element e = {.hops = c->o.size + 1, .ranks = c->o.size};
 
     for (size_t i = 0; i < c->count; i++) {
         struct oracle_answer a = oracle_reduced(&c->o, i);
-        struct oracle_value v = oracle_load(c->o.dtype, got + i * bytes);
+        union perf_number v = perf_number_load(c->o.dtype, got, i);
         e.magnitude = a.magnitude;
         if (c->o.op == TRIB_PROD)
             e.magnitude = fmax(a.magnitude, 256);
@@ -244,11 +243,10 @@ static int sums(struct ranks_self *self)
     return 0;
 }
 
-static void run(const char *config, int ranks, int n,
-                const struct trib_agg_tree *tree)
+static void run(const char *config, int ranks, int n, const struct trib_agg_tree *tree)
 {
     struct job s = {.aggregators = {.ranks = ranks, .n = n, .tree = tree},
-                       .seed = (uint64_t)ranks};
+                    .seed = (uint64_t)ranks};
 
     aggregators_run(&s.aggregators,
                     (struct ranks_job){.fn = sums, .arg = &s, .config = config});

@@ -43,7 +43,7 @@ struct said {
 
 struct shared {
     _Atomic int struck; /* process of aggregator 0, once it has ended itself */
-    _Atomic int aggregator;   /* process of aggregator 0 */
+    _Atomic int aggregator; /* process of aggregator 0 */
     _Atomic int n_done; /* ranks */
     _Atomic uint64_t missed; /* elements, as rank 0 was told */
     struct said said[RANKS][PLANS][STEPS + DRAIN];
@@ -190,7 +190,7 @@ static void take_result(struct user *u, int p, int step)
             atomic_fetch_add(&j->shared->missed, absent[r]);
     }
     for (size_t i = 0; i < k->count; i++) {
-        const double x = oracle_load(k->dtype, (char *)u->recv[p] + i * size).f;
+        const double x = perf_number_load(k->dtype, (char *)u->recv[p], i).f;
         const int n = k->op == TRIB_MEAN ? contributors(u, p, i) : 1;
         ranks_assert(u->self, k->op != TRIB_MEAN || 2 * n >= j->aggregators.ranks);
         u->out[p][i] += k->op == TRIB_MEAN ? nearbyint(x * n) : x;
@@ -230,11 +230,10 @@ static void one_step(struct user *u, int step, bool zero)
     for (int p = 0; p < PLANS; p++) {
         const struct kind *k = &j->kind[p];
         for (size_t i = 0; i < k->count; i++) {
-            struct oracle_value v = {.f = 0};
+            union perf_number v = {.f = 0};
             if (!zero)
                 v.f = number(j->seed + (uint64_t)p, u->self->rank, (uint64_t)step, i);
-            oracle_store(k->dtype, v,
-                         (char *)u->send[p] + i * trib_dtype_size(k->dtype));
+            perf_number_store(k->dtype, u->send[p], i, v);
         }
     }
     if (late && bits & 64 && !j->strikes)
@@ -246,8 +245,9 @@ static void one_step(struct user *u, int step, bool zero)
         WELL(u, trib_plan_start(u->last));
     for (int p = 0; p < PLANS; p++)
         if (j->kind[p].feed)
-            feed(u, p, j->strikes ? u->self->rank == j->late && step == j->strike_step
-                                  : late && !(bits & 64));
+            feed(u, p,
+                 j->strikes ? u->self->rank == j->late && step == j->strike_step
+                            : late && !(bits & 64));
     if (bits & 256 && (bits >> 10 & 3) == (uint64_t)u->self->rank % 4)
         wait_for_last(u);
     for (int p = PLANS - 1; p >= 0; p--) {
@@ -393,9 +393,12 @@ static void draw(struct kind *k, uint64_t bits, bool exact)
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_F16, TRIB_BF16};
     static const struct {
         const char *codec, *feedback;
-    } codecs[] = {{"none", NULL},       {"topk:ratio=0.25", NULL},
-                  {"none", "none"},     {"topk:ratio=0.1", "ef14"},
-                  {"qsgd:bits=8,bucket=64,ef=1", NULL}, {"natural", "ef14"}};
+    } codecs[] = {{"none", NULL},
+                  {"topk:ratio=0.25", NULL},
+                  {"none", "none"},
+                  {"topk:ratio=0.1", "ef14"},
+                  {"qsgd:bits=8,bucket=64,ef=1", NULL},
+                  {"natural", "ef14"}};
     const size_t c = (bits >> 24) % (exact ? 4 : 6);
 
     *k = (struct kind){.codec = codecs[c].codec,
@@ -516,8 +519,11 @@ static void sweep(const char *transport, int sig, uint64_t draws)
         struct job j = job_of(n + 100 * (uint64_t)sig, true);
         for (int p = 0; p < PLANS; p++)
             if (j.kind[p].op == TRIB_MEAN) /* of one chunk: see contributors */
-                j.kind[p] = (struct kind){.codec = "none", .count = 17, .op = TRIB_MEAN,
-                                          .feed = j.kind[p].feed, .exact = true};
+                j.kind[p] = (struct kind){.codec = "none",
+                                          .count = 17,
+                                          .op = TRIB_MEAN,
+                                          .feed = j.kind[p].feed,
+                                          .exact = true};
         j.signal = sig;
         j.after = 1 + oracle_mix(j.seed + 5) % (n % 3 == 0   ? 60
                                                 : n % 3 == 1 ? 400
@@ -561,8 +567,11 @@ TEST_WITH(test_last_mean, "shm", "tcp")
     for (uint64_t n = 0; n < jobs_over(*state, 6); n++) {
         struct job j = job_of(n + 300, true);
         for (int p = 0; p < PLANS; p++)
-            j.kind[p] = (struct kind){.codec = "none", .count = 17, .op = TRIB_MEAN,
-                                      .feed = TRIB_FEED_BACKWARD, .exact = true};
+            j.kind[p] = (struct kind){.codec = "none",
+                                      .count = 17,
+                                      .op = TRIB_MEAN,
+                                      .feed = TRIB_FEED_BACKWARD,
+                                      .exact = true};
         j.signal = SIGKILL;
         j.strikes = true;
         j.strike_step = STEPS - 1;

@@ -122,16 +122,16 @@ static int refused(struct ranks_self *self)
     if (!parent)
         return 0;
     struct trib_offload *o = parent->offload;
-    trib_plan_t *plan = ranks_plan_on(self, parent, TRIB_ALLREDUCE, .recv = x,
-                                      .count = COUNT);
+    trib_plan_t *plan =
+        ranks_plan_on(self, parent, TRIB_ALLREDUCE, .recv = x, .count = COUNT);
     struct trib_offload_plan *p = plan->offload;
     p->desc.chunk = o->fallback_comm->cfg.chunk + 1;
     ranks_assert(self, trib_offload_plan_move(p, o->fallback_comm) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_offload_plan_refused(p, o->fallback_comm,
                                                  TRIB_ERR_INVALID) == TRIB_ERR_INVALID);
-    ranks_assert(self, strcmp(trib_last_error(parent),
-                              trib_last_error(o->fallback_comm)) == 0 &&
-                           strstr(trib_last_error(parent), "chunk"));
+    ranks_assert(
+        self, strcmp(trib_last_error(parent), trib_last_error(o->fallback_comm)) == 0 &&
+                  strstr(trib_last_error(parent), "chunk"));
     ranks_assert(self, p->inner->comm == o->agg_comm);
     start(self, plan, x, 0);
     ranks_ok(self, trib_plan_free(plan));
@@ -209,7 +209,7 @@ static bool wanted(const trib_sparse_desc_t *d, int ranks, uint64_t stride, uint
     }
     if (d->op == TRIB_MEAN)
         *out /= ranks;
-    if (!oracle_is_float(d->dtype))
+    if (perf_number_is_integer(d->dtype))
         *out = trunc(*out);
     return there;
 }
@@ -220,7 +220,6 @@ static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
 {
     static uint64_t indices[COUNT];
     static uint8_t values[COUNT * 8], got[COUNT * 8];
-    const size_t element = trib_dtype_size(d->dtype);
     trib_plan_t *plan;
     size_t n = 0, all = 0;
     double want;
@@ -228,8 +227,7 @@ static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
     for (uint64_t i = (uint64_t)self->rank; i < d->length; i += stride, n++) {
         const double x = given(d, self->rank, i);
         indices[n] = i;
-        oracle_store(d->dtype, (struct oracle_value){x, (int64_t)x},
-                     values + n * element);
+        perf_number_store(d->dtype, values, n, oracle_whole(d->dtype, x));
     }
     ranks_ok(self, trib_plan_sparse(parent, d, &plan));
     ranks_ok(self, trib_plan_start_sparse(plan, indices, values, n));
@@ -240,9 +238,9 @@ static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
     ranks_ok(self, trib_plan_sparse_count(plan, &n));
     for (uint64_t i = 0; i < d->length; i++) {
         all += wanted(d, trib_size(parent), stride, i, &want);
-        const struct oracle_value v = oracle_load(d->dtype, got + i * element);
-        const double is = oracle_is_float(d->dtype) ? v.f : (double)v.i;
-        if (fabs(is - want) > fabs(want) * oracle_epsilon(d->dtype))
+        const union perf_number v = perf_number_load(d->dtype, got, i);
+        const double is = perf_number_is_integer(d->dtype) ? (double)(int64_t)v.i : v.f;
+        if (fabs(is - want) > fabs(want) * perf_number_epsilon(d->dtype))
             ranks_die(self, "%s %s, element %d is %g, not %g",
                       trib_dtype_name(d->dtype), trib_op_name(d->op), (int)i, is, want);
     }

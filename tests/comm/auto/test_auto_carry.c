@@ -22,13 +22,12 @@ static trib_plan_t *make(struct ranks_self *self, trib_dtype_t dtype, const char
 
 static void store(trib_dtype_t dtype, void *at, size_t i, double value)
 {
-    oracle_store(dtype, (struct oracle_value){.f = value},
-                 (char *)at + i * trib_dtype_size(dtype));
+    perf_number_store(dtype, at, i, (union perf_number){.f = value});
 }
 
 static double load(trib_dtype_t dtype, const void *at, size_t i)
 {
-    return oracle_load(dtype, (const uint8_t *)at + i * trib_dtype_size(dtype)).f;
+    return perf_number_load(dtype, at, i).f;
 }
 
 /* A start of a plan that holds back all but its largest elements. */

@@ -35,13 +35,12 @@ static float element(int step, size_t i, int rank)
 
 static void store(const struct scene *s, void *at, size_t i, float value)
 {
-    oracle_store(s->dtype, (struct oracle_value){.f = (double)value},
-                 (uint8_t *)at + i * trib_dtype_size(s->dtype));
+    perf_number_store(s->dtype, at, i, (union perf_number){.f = (double)value});
 }
 
 static double load(const struct scene *s, const void *at, size_t i)
 {
-    return oracle_load(s->dtype, (const uint8_t *)at + i * trib_dtype_size(s->dtype)).f;
+    return perf_number_load(s->dtype, at, i).f;
 }
 
 static void fill(const struct scene *s, int step, void *to)

@@ -112,7 +112,7 @@ static void check(struct ranks_self *self, const struct one *c, uint64_t n)
         at += (size_t)self->rank * c->count * bytes;
     for (size_t i = 0; i < results; i++) {
         const struct oracle_answer a = answer(self, c, i);
-        const struct oracle_value v = oracle_load(c->o.dtype, at + i * bytes);
+        const union perf_number v = perf_number_load(c->o.dtype, at, i);
         if (!oracle_equal(c->o.dtype, &a, v))
             ranks_die(self, "call %llu, %s %s %s of %zu: element %zu is %g (%lld)",
                       (unsigned long long)n, trib_coll_name(c->coll),

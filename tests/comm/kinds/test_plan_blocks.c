@@ -160,7 +160,7 @@ static void die(struct ranks_self *self, const struct one *c, const char *what)
 static void compare(struct ranks_self *self, const struct one *c, const uint8_t *got,
                     struct oracle_answer want, size_t i)
 {
-    const struct oracle_value v = oracle_load(c->oracle.dtype, got);
+    const union perf_number v = perf_number_load(c->oracle.dtype, got, 0);
     char what[120];
 
     if (oracle_equal(c->oracle.dtype, &want, v))

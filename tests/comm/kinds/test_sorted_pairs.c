@@ -42,21 +42,16 @@ TEST(test_sorted_stay)
 static void check(const struct oracle *o, const uint64_t *indices, size_t n,
                   const struct trib_pairs_input *out)
 {
-    const size_t element = trib_dtype_size(o->dtype);
-
     for (size_t i = 0; i < out->n; i++) {
         struct oracle_answer want = {.tolerance = 0};
-        uint8_t stored[8];
         for (size_t j = 0; j < n; j++)
             if (indices[j] == out->indices[i]) {
-                const struct oracle_value v = oracle_input(o, 0, j);
-                want.value.f += v.f;
-                want.value.i = (int64_t)((uint64_t)want.value.i + (uint64_t)v.i);
+                const union perf_number v = oracle_input(o, 0, j);
+                want.value = oracle_sum(o->dtype, want.value, v);
             }
-        oracle_store(o->dtype, want.value, stored);
-        want.value = oracle_load(o->dtype, stored);
-        assert_true(oracle_equal(o->dtype, &want,
-                                 oracle_load(o->dtype, out->values + i * element)));
+        want.value = oracle_rounded(o->dtype, want.value);
+        assert_true(
+            oracle_equal(o->dtype, &want, perf_number_load(o->dtype, out->values, i)));
     }
 }
 

@@ -81,12 +81,12 @@ static void fill_floats(struct scene *s, uint64_t seed)
 
 static void fill(struct scene *s, int step)
 {
-    const struct oracle o = {.kind = oracle_is_float(s->c->dtype) ? ORACLE_REALS
-                                                                  : ORACLE_EXACT,
-                             .seed = (uint64_t)(100 * s->at + step),
-                             .dtype = s->c->dtype,
-                             .op = s->c->op,
-                             .size = s->self->size};
+    const struct oracle o = {
+        .kind = !perf_number_is_integer(s->c->dtype) ? ORACLE_REALS : ORACLE_EXACT,
+        .seed = (uint64_t)(100 * s->at + step),
+        .dtype = s->c->dtype,
+        .op = s->c->op,
+        .size = s->self->size};
 
     if (s->c->dtype == TRIB_F32 && s->c->codec[0] != 'n')
         fill_floats(s, o.seed);

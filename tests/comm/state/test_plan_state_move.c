@@ -140,14 +140,9 @@ static double input(int rank, uint64_t step, size_t i)
 static void start(struct ranks_self *self, const struct scene *s, struct run *r,
                   uint64_t step)
 {
-    const size_t element = trib_dtype_size(s->dtype);
-
     for (size_t i = 0; i < r->total; i++) {
         const double x = input(self->rank, step, i);
-        oracle_store(s->dtype,
-                     s->dtype == TRIB_I64 ? (struct oracle_value){.i = (int64_t)x}
-                                          : (struct oracle_value){.f = x},
-                     r->send + i * element);
+        perf_number_store(s->dtype, r->send, i, oracle_whole(s->dtype, x));
     }
     ranks_ok(self, trib_plan_start_with(r->plan, r->send, r->recv));
     if (trib_plan_wait(r->plan) != TRIB_OK)
@@ -257,8 +252,7 @@ static void check_sum(struct ranks_self *self, const struct scene *s,
     ranks_ok(self, trib_allreduce(r->comm, NULL, sent, r->total, TRIB_F64, TRIB_SUM));
     for (size_t i = 0; i < r->n && (s->coll == TRIB_ALLREDUCE || !trib_rank(r->comm));
          i++)
-        ranks_assert(self,
-                     oracle_load(s->dtype, r->recv + i * sizeof(float)).f == sent[i]);
+        ranks_assert(self, perf_number_load(s->dtype, r->recv, i).f == sent[i]);
     free(sent);
     free(now);
 }

@@ -50,12 +50,12 @@ static double input(const struct merger *m, uint64_t step, int rank, size_t i)
 
 static void store(const struct merger *m, char *at, size_t i, double x)
 {
-    oracle_store(m->scene->dtype, (struct oracle_value){.f = x}, at + i * m->element);
+    perf_number_store(m->scene->dtype, at, i, (union perf_number){.f = x});
 }
 
 static double load(const struct merger *m, const char *at, size_t i)
 {
-    return oracle_load(m->scene->dtype, at + i * m->element).f;
+    return perf_number_load(m->scene->dtype, at, i).f;
 }
 
 /* The plan of this half's ranks, or none on the others. */

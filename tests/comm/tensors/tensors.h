@@ -97,8 +97,7 @@ static inline void tensors_check(struct ranks_self *self, const struct tensors *
 
     for (size_t k = 0; k < count; k++) {
         const struct oracle_answer a = oracle_reduced(&o, k);
-        const struct oracle_value got =
-            oracle_load(t->of[i].dtype, t->recv[i] + k * size);
+        const union perf_number got = perf_number_load(t->of[i].dtype, t->recv[i], k);
         if (!oracle_equal(t->of[i].dtype, &a, got))
             ranks_die(
                 self,

@@ -62,9 +62,9 @@ static void serve(struct ranks_self *self, struct trib_comm *agg_comm)
 
 static void sum_up(struct ranks_self *self, trib_comm_t *comm, double *x, size_t count)
 {
-    trib_plan_t *plan = ranks_plan_on(self, comm, TRIB_ALLREDUCE, .recv = x,
-                                      .count = count, .dtype = TRIB_F64,
-                                      .codec = "none");
+    trib_plan_t *plan =
+        ranks_plan_on(self, comm, TRIB_ALLREDUCE, .recv = x, .count = count,
+                      .dtype = TRIB_F64, .codec = "none");
     ranks_step(self, plan);
     ranks_ok(self, trib_plan_free(plan));
 }
@@ -109,13 +109,13 @@ static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct sce
                                  .size = ranks};
         oracle_fill(&o, self->rank, 0, s->count, x);
         for (size_t i = 0; i < s->count; i++) {
-            momentum[i] = beta * momentum[i] + oracle_load(s->dtype, x + i * size).f;
+            momentum[i] = beta * momentum[i] + perf_number_load(s->dtype, x, i).f;
             came[i] += momentum[i];
         }
         ranks_step(self, plan);
         same_bits(self, agg_comm, x, s->count * size);
         for (size_t i = 0; i < s->count; i++) {
-            const double got = oracle_load(s->dtype, x + i * size).f;
+            const double got = perf_number_load(s->dtype, x, i).f;
             went[i] += self->rank ? 0 : got * (s->op == TRIB_MEAN ? ranks : 1);
             most[i] += fabs(got) * ranks + 1;
         }
@@ -125,7 +125,8 @@ static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct sce
     sum_up(self, agg_comm, came, s->count);
     sum_up(self, agg_comm, went, s->count);
     for (size_t i = 0; trib_feedback_of(&plan->run)->residual && i < s->count; i++)
-        if (!(fabs(came[i] - went[i]) <= most[i] * (1e-5 + oracle_epsilon(s->dtype))))
+        if (!(fabs(came[i] - went[i]) <=
+              most[i] * (1e-5 + perf_number_epsilon(s->dtype))))
             ranks_die(self, "%s %s of %zu %s by %s: of %.6f at %zu there is %.6f",
                       trib_op_name(s->op), s->feedback ? s->feedback : "codec",
                       s->count, trib_dtype_name(s->dtype), s->codec, came[i], i,
@@ -150,13 +151,11 @@ static int sums(struct ranks_self *self)
     return 0;
 }
 
-static void run(const char *config, int ranks, int n,
-                const struct trib_agg_tree *tree)
+static void run(const char *config, int ranks, int n, const struct trib_agg_tree *tree)
 {
     struct aggregators s = {.ranks = ranks, .n = n, .tree = tree};
 
-    aggregators_run(&s,
-                    (struct ranks_job){.fn = sums, .arg = &s, .config = config});
+    aggregators_run(&s, (struct ranks_job){.fn = sums, .arg = &s, .config = config});
 }
 
 TEST_ON(test_star, "shm", "tcp", "shm+nomap;encode_threads=2")

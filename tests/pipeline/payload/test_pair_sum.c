@@ -19,20 +19,18 @@ static bool gives(uint64_t seed, int rank, size_t i)
 static struct trib_pairs pairs_of(const struct oracle *o, int rank, size_t n,
                                   uint32_t *at, uint8_t *values)
 {
-    const size_t element = trib_dtype_size(o->dtype);
     struct trib_pairs p = {0, at, values};
 
     for (size_t i = 0; i < n; i++)
         if (gives(o->seed, rank, i)) {
             at[p.n] = (uint32_t)i;
-            oracle_store(o->dtype, oracle_input(o, rank, i), values + p.n++ * element);
+            perf_number_store(o->dtype, values, p.n++, oracle_input(o, rank, i));
         }
     return p;
 }
 
 static void check(const struct oracle *o, size_t n, const struct trib_pairs *p)
 {
-    const size_t element = trib_dtype_size(o->dtype);
     size_t found = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -40,19 +38,16 @@ static void check(const struct oracle *o, size_t n, const struct trib_pairs *p)
         bool there = false;
         for (int r = 0; r < o->size; r++)
             if (gives(o->seed, r, i)) {
-                const struct oracle_value v = oracle_input(o, r, i);
+                const union perf_number v = oracle_input(o, r, i);
                 there = true;
-                want.value.f += v.f;
-                want.value.i = (int64_t)((uint64_t)want.value.i + (uint64_t)v.i);
+                want.value = oracle_sum(o->dtype, want.value, v);
             }
         if (!there)
             continue;
         assert_int_equal(p->at[found], i);
-        uint8_t stored[8]; /* wraps as the dtype does */
-        oracle_store(o->dtype, want.value, stored);
-        want.value = oracle_load(o->dtype, stored);
+        want.value = oracle_rounded(o->dtype, want.value);
         assert_true(oracle_equal(o->dtype, &want,
-                                 oracle_load(o->dtype, p->values + found * element)));
+                                 perf_number_load(o->dtype, p->values, found)));
         found++;
     }
     assert_int_equal(p->n, found);
