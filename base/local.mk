@@ -38,6 +38,7 @@ libbase_la_SOURCES = \
 	base/quota.c base/quota.h \
 	base/rng.h \
 	base/secret.c base/secret.h \
+	base/sections.c base/sections.h \
 	base/sized.c base/sized.h \
 	base/snapshot.h \
 	base/sockets.c base/sockets.h \

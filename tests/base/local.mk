@@ -16,6 +16,7 @@ base_tests = \
 	tests/base/test_quiet \
 	tests/base/test_rng \
 	tests/base/test_secret \
+	tests/base/test_sections \
 	tests/base/test_sized \
 	tests/base/test_status \
 	tests/base/test_unauthenticated \
