@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's state as bytes, little-endian:
- *
- *     byte 0-7    "TRIBPLAN"
- *     byte 8      u32 version, u32 number of sections, u64 total bytes, u64 checksum
- *     byte 32     u64 count, u32 ranks, rank, collective, dtype, op, root
- *     then        sections: name, 16 bytes padded with zeros; u64 length; that many
- *                 bytes, padded with zeros to a multiple of 8
+ * A plan's state: named sections (base/sections.h) with the magic "TRIBPLAN".
  *
  * A residual belongs to this rank's contribution, whatever the algorithm, the chunk and
- * the summing ranks are. So a state may be loaded where these differ. (Not so in
- * version 1.)
+ * the summing ranks are. So a state may be loaded where these differ.
  *
- * The checksum is XXH3 of everything else. A plan has a fixed list of sections
- * (sections_of), whose lengths follow from its description: a state matches if it has
- * exactly these sections. The sections "codec" and "feedback" hold their texts. New
- * state of a codec gets a new section.
+ * A plan has a fixed list of sections (sections_of) after the section "plan". Their
+ * lengths follow from its description. The sections "codec" and "feedback" hold their
+ * texts. New state of a codec gets a new section.
  */
 #include "comm/state/plan_state.h"
 
@@ -24,23 +16,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/digest.h"
+#include "base/error.h"
+#include "base/minmax.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/plan/plan_feedback.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
 
-enum { VERSION = 2, SECTIONS_MAX = 16 };
+enum { SECTIONS_MAX = 16 };
 
-static const char magic[8] = {'T', 'R', 'I', 'B', 'P', 'L', 'A', 'N'};
+static const struct trib_sections_kind kind = {"TRIBPLAN", 3, "a plan"};
 
 struct section {
     const char *name;
     void *data;
     size_t bytes;
     const char *text; /* compared but not loaded; or NULL */
-    bool is_name; /* text that also matches an empty one */
     struct trib_model *model; /* writes and reads the section; or NULL */
 };
 
@@ -71,7 +63,6 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
     add_text(s, "codec", plan->codec ? trib_codec_info(plan->codec)->text : "none");
     add_text(s, "feedback", plan->codec ? run->desc.feedback.text : "none");
     add_text(s, "name", plan->identity.name);
-    s->at[s->n - 1].is_name = true;
     add(s, "step", &run->now.step, sizeof(run->now.step));
     add(s, "noise", &plan->identity.kept, sizeof(plan->identity.kept));
     add(s, "residual", f->residual, vector);
@@ -84,64 +75,43 @@ static void sections_of(struct trib_plan *plan, struct sections *s)
                                          .model = run->desc.model};
 }
 
-static struct trib_state_head head_of(const struct trib_plan *plan,
-                                      const struct sections *s)
+static struct trib_state_plan describe(const struct trib_plan *plan)
 {
     const struct trib_run_desc *d = &plan->run.desc;
-    struct trib_state_head h = {
-        .version = VERSION,
-        .n_sections = (uint32_t)s->n,
-        .bytes = sizeof(h),
-        .count = d->count,
-        .ranks = (uint32_t)plan->comm->engine.ranks,
-        .rank = (uint32_t)plan->comm->engine.rank,
-        .coll = d->op.coll,
-        .dtype = d->op.dtype,
-        .op = d->op.op,
-        .root = d->op.root,
-    };
-    memcpy(h.magic, magic, sizeof(magic));
-    for (size_t i = 0; i < s->n; i++)
-        h.bytes +=
-            sizeof(struct trib_state_section) + trib_state_padded(s->at[i].bytes);
-    return h;
-}
 
-uint64_t trib_state_checksum(const struct trib_state_head *h, const uint8_t *state)
-{
-    struct trib_state_head plain = *h;
-
-    assert(h->bytes >= sizeof(plain));
-    plain.checksum = 0;
-    return trib_digest_seeded(state + sizeof(plain), (size_t)h->bytes - sizeof(plain),
-                              trib_digest(&plain, sizeof(plain)));
+    return (struct trib_state_plan){.count = d->count,
+                                    .ranks = (uint32_t)plan->comm->engine.ranks,
+                                    .rank = (uint32_t)plan->comm->engine.rank,
+                                    .coll = d->op.coll,
+                                    .dtype = d->op.dtype,
+                                    .op = d->op.op,
+                                    .root = d->op.root};
 }
 
 /* ---- save ------------------------------------------------------------------------ */
 
-static void write_sections(const struct sections *s, uint8_t *at)
+static void add_all(struct trib_plan *plan, struct trib_sections_writer *w)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct section *x = &s->at[i];
-        struct trib_state_section h = {.bytes = x->bytes};
-        const size_t pad = trib_state_padded(x->bytes) - x->bytes;
-        assert(strlen(x->name) < sizeof(h.name));
-        memcpy(h.name, x->name, strlen(x->name));
-        memcpy(at, &h, sizeof(h));
-        at += sizeof(h);
-        if (x->model)
+    const struct trib_state_plan about = describe(plan);
+    struct sections s;
+
+    sections_of(plan, &s);
+    (void)trib_sections_add(w, "plan", &about, sizeof(about));
+    for (size_t i = 0; i < s.n; i++) {
+        const struct section *x = &s.at[i];
+        assert(x->text || x->data || x->model);
+        uint8_t *at =
+            trib_sections_add(w, x->name, x->text ? x->text : x->data, x->bytes);
+        if (at && x->model)
             trib_model_write(x->model, at);
-        else
-            memcpy(at, x->text ? x->text : x->data, x->bytes);
-        memset(at + x->bytes, 0, pad);
-        at += x->bytes + pad;
     }
 }
 
 static trib_status_t save(struct trib_plan *plan, void *state, size_t bytes,
                           size_t *bytes_out)
 {
-    struct sections s;
+    struct trib_sections_writer w = trib_sections_begin(state, bytes);
+    struct trib_error err = {0};
 
     if (!bytes_out)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
@@ -152,20 +122,10 @@ static trib_status_t save(struct trib_plan *plan, void *state, size_t bytes,
     if (plan->run.now.state == TRIB_RUN_DONE && plan->run.now.status != TRIB_OK)
         return plan->run.now.status; /* the start was aborted midway: the state belongs
                                       * to no step */
-    sections_of(plan, &s);
-    struct trib_state_head h = head_of(plan, &s);
-    *bytes_out = (size_t)h.bytes;
-    if (!state)
-        return TRIB_OK;
-    if (bytes < h.bytes)
-        return trib_comm_fail(plan->comm, TRIB_ERR_OVERFLOW,
-                              "the plan's state has %" PRIu64 " bytes, but there is "
-                              "room for %zu",
-                              h.bytes, bytes);
-    write_sections(&s, (uint8_t *)state + sizeof(h));
-    h.checksum = trib_state_checksum(&h, state);
-    memcpy(state, &h, sizeof(h));
-    return TRIB_OK;
+    add_all(plan, &w);
+    *bytes_out = w.bytes;
+    st = trib_sections_finish(&w, &kind, &err);
+    return st == TRIB_OK ? st : trib_comm_fail(plan->comm, st, "%s", err.text);
 }
 
 trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
@@ -179,16 +139,15 @@ trib_status_t trib_plan_state_save(trib_plan_t *plan, void *state, size_t bytes,
 
 /* ---- load ------------------------------------------------------------------------ */
 
-trib_status_t trib_state_refuse(struct trib_plan *plan, const char *what,
+trib_status_t trib_state_refuse(struct trib_error *err, const char *what,
                                 const char *theirs, const char *ours)
 {
-    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "the state belongs to a plan with %s %s, but this plan has "
-                          "%s",
-                          what, theirs, ours);
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "the state belongs to a plan with %s %s, but this plan has %s",
+                     what, theirs, ours);
 }
 
-static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t theirs,
+static trib_status_t compare(struct trib_error *err, const char *what, uint64_t theirs,
                              uint64_t ours)
 {
     char a[24], b[24];
@@ -197,196 +156,148 @@ static trib_status_t compare(struct trib_plan *plan, const char *what, uint64_t 
         return TRIB_OK;
     snprintf(a, sizeof(a), "%" PRIu64, theirs);
     snprintf(b, sizeof(b), "%" PRIu64, ours);
-    return trib_state_refuse(plan, what, a, b);
+    return trib_state_refuse(err, what, a, b);
 }
 
-trib_status_t trib_state_check_whole(struct trib_plan *plan, const uint8_t *state,
-                                     size_t bytes, struct trib_state_head *h_out)
+trib_status_t trib_state_open(const void *state, size_t bytes, struct trib_error *err,
+                              struct trib_sections *out,
+                              struct trib_state_plan *plan_out)
 {
-    if (bytes < sizeof(*h_out) || memcmp(state, magic, sizeof(magic)) != 0)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "these %zu bytes are not the state of a plan", bytes);
-    memcpy(h_out, state, sizeof(*h_out));
-    if (h_out->version != VERSION)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state has version %" PRIu32 ", this library reads "
-                              "version %d",
-                              h_out->version, VERSION);
-    if (h_out->bytes != bytes)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state has %" PRIu64 " bytes, but %zu were passed",
-                              h_out->bytes, bytes);
-    if (trib_state_checksum(h_out, state) != h_out->checksum)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state is damaged: its checksum is wrong");
-    return TRIB_OK;
+    const trib_status_t st = trib_sections_open(&kind, state, bytes, err, out);
+
+    return st == TRIB_OK
+               ? trib_sections_copy(out, "plan", plan_out, sizeof(*plan_out), err)
+               : st;
 }
 
-trib_status_t trib_state_check_kind(struct trib_plan *plan,
-                                    const struct trib_state_head *theirs,
-                                    const struct trib_state_head *ours)
+trib_status_t trib_state_check_kind(const struct trib_state_plan *theirs,
+                                    const struct trib_state_plan *ours,
+                                    struct trib_error *err)
 {
     if (theirs->coll != ours->coll)
-        return trib_state_refuse(plan, "collective",
+        return trib_state_refuse(err, "collective",
                                  trib_coll_name((trib_coll_t)theirs->coll),
                                  trib_coll_name((trib_coll_t)ours->coll));
     if (theirs->dtype != ours->dtype)
-        return trib_state_refuse(plan, "dtype",
+        return trib_state_refuse(err, "dtype",
                                  trib_dtype_name((trib_dtype_t)theirs->dtype),
                                  trib_dtype_name((trib_dtype_t)ours->dtype));
     if (theirs->op != ours->op)
-        return trib_state_refuse(plan, "op", trib_op_name((trib_op_t)theirs->op),
+        return trib_state_refuse(err, "op", trib_op_name((trib_op_t)theirs->op),
                                  trib_op_name((trib_op_t)ours->op));
     return TRIB_OK;
 }
 
-static trib_status_t check_head(struct trib_plan *plan,
-                                const struct trib_state_head *theirs,
-                                const struct trib_state_head *ours)
+static trib_status_t check_plan(const struct trib_state_plan *theirs,
+                                const struct trib_state_plan *ours,
+                                struct trib_error *err)
 {
-    trib_status_t st = trib_state_check_kind(plan, theirs, ours);
+    trib_status_t st = trib_state_check_kind(theirs, ours, err);
 
     if (st == TRIB_OK)
-        st = compare(plan, "root", theirs->root, ours->root);
+        st = compare(err, "root", theirs->root, ours->root);
     if (st == TRIB_OK)
-        st = compare(plan, "count", theirs->count, ours->count);
+        st = compare(err, "count", theirs->count, ours->count);
     if (st == TRIB_OK)
-        st = compare(plan, "ranks", theirs->ranks, ours->ranks);
-    return st == TRIB_OK ? compare(plan, "rank", theirs->rank, ours->rank) : st;
+        st = compare(err, "ranks", theirs->ranks, ours->ranks);
+    return st == TRIB_OK ? compare(err, "rank", theirs->rank, ours->rank) : st;
 }
 
-void trib_state_printable(char *out, size_t room, const void *bytes, size_t len)
+trib_status_t trib_state_check_section(const struct trib_section *theirs,
+                                       const void *ours, size_t bytes,
+                                       struct trib_error *err)
 {
-    const char *from = bytes;
-    size_t i = 0;
+    const bool is_name = strcmp(theirs->name, "name") == 0;
+    char a[100], b[100];
 
-    for (; i < len && i + 1 < room && from[i]; i++)
-        out[i] = (char)(from[i] >= ' ' && from[i] <= '~' ? from[i] : '?');
-    out[i] = '\0';
-}
-
-/* Check a section of a state, whose bytes are at `at`. */
-static trib_status_t check_section(struct trib_plan *plan, const struct sections *s,
-                                   const struct trib_state_section *h,
-                                   const uint8_t *at, const uint8_t *found[])
-{
-    char name[TRIB_STATE_NAME_BYTES + 1], text[100];
-    size_t i = 0;
-
-    trib_state_printable(name, sizeof(name), h->name, sizeof(h->name));
-    while (i < s->n && strncmp(s->at[i].name, h->name, sizeof(h->name)) != 0)
-        i++;
-    if (i == s->n || found[i])
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "the state has %s section \"%s\", which the plan lacks",
-                              i == s->n ? "a" : "another", name);
-    const struct section *ours = &s->at[i];
-    found[i] = at;
-    if (ours->text) {
-        if (h->bytes == ours->bytes && memcmp(at, ours->text, ours->bytes) == 0)
+    if (is_name || strcmp(theirs->name, "codec") == 0 ||
+        strcmp(theirs->name, "feedback") == 0) {
+        if (theirs->bytes == bytes && memcmp(theirs->data, ours, bytes) == 0)
             return TRIB_OK;
-        if (ours->is_name &&
-            (!h->bytes || (!ours->bytes && h->bytes <= TRIB_PLAN_NAME_MAX)))
+        if (is_name &&
+            (!theirs->bytes || (!bytes && theirs->bytes <= TRIB_PLAN_NAME_MAX)))
             return TRIB_OK;
-        trib_state_printable(text, sizeof(text), at, (size_t)h->bytes);
-        return trib_state_refuse(plan, name, text, ours->text);
+        snprintf(a, sizeof(a), "%.*s", (int)trib_min(theirs->bytes, sizeof(a)),
+                 (const char *)theirs->data);
+        snprintf(b, sizeof(b), "%.*s", (int)trib_min(bytes, sizeof(b)),
+                 (const char *)ours);
+        return trib_state_refuse(err, theirs->name, a, b);
     }
-    if (h->bytes == ours->bytes)
+    if (theirs->bytes == bytes || strcmp(theirs->name, "model") == 0)
         return TRIB_OK;
-    return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                          "section \"%s\" of the state has %" PRIu64 " bytes, the "
-                          "plan's has %zu",
-                          name, h->bytes, ours->bytes);
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "section \"%s\" of the state has %zu bytes, the plan's has %zu",
+                     theirs->name, theirs->bytes, bytes);
 }
 
-bool trib_state_section_at(const uint8_t *state, size_t bytes, size_t at,
-                           struct trib_state_section *section_out, size_t *next_out)
+/* Read and check all sections into found. */
+static trib_status_t check_sections(struct trib_sections *r, const struct sections *s,
+                                    struct trib_section found[], struct trib_error *err)
 {
-    assert(at < bytes);
-    const size_t left = bytes - at;
-    if (left < sizeof(*section_out))
-        return false;
-    memcpy(section_out, state + at, sizeof(*section_out));
-    if (section_out->bytes > left ||
-        trib_state_padded((size_t)section_out->bytes) > left - sizeof(*section_out))
-        return false;
-    *next_out =
-        at + sizeof(*section_out) + trib_state_padded((size_t)section_out->bytes);
-    return true;
-}
+    trib_status_t st = TRIB_OK;
 
-static trib_status_t check_sections(struct trib_plan *plan, const struct sections *s,
-                                    const uint8_t *state, size_t bytes,
-                                    const uint8_t *found[])
-{
-    struct trib_state_section h;
-    size_t next;
-
-    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
-        if (!trib_state_section_at(state, bytes, at, &h, &next))
-            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "the state's section at byte %zu exceeds the state",
-                                  at);
-        trib_status_t st = check_section(plan, s, &h, state + at + sizeof(h), found);
-        if (st != TRIB_OK)
-            return st;
+    for (size_t i = 0; i < s->n && st == TRIB_OK; i++) {
+        st = trib_sections_next(r, s->at[i].name, err, &found[i]);
+        if (st == TRIB_OK)
+            st =
+                trib_state_check_section(&found[i], s->at[i].text, s->at[i].bytes, err);
     }
-    for (size_t i = 0; i < s->n; i++)
-        if (!found[i])
-            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                                  "the state has no section \"%s\"", s->at[i].name);
-    return TRIB_OK;
+    return st == TRIB_OK ? trib_sections_close(r, err) : st;
 }
 
 /* A model may refuse its bytes, so models are read before anything else changes. */
-static trib_status_t read_models(struct trib_plan *plan, const struct sections *s,
-                                 const uint8_t *const found[])
+static trib_status_t read_models(const struct sections *s,
+                                 const struct trib_section found[],
+                                 struct trib_error *err)
 {
-    struct trib_error err = {0};
+    trib_status_t st = TRIB_OK;
 
-    for (size_t i = 0; i < s->n; i++) {
-        const struct section *x = &s->at[i];
-        const trib_status_t st =
-            x->model ? trib_model_read(x->model, found[i], x->bytes, &err) : TRIB_OK;
-        if (st != TRIB_OK)
-            return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "section \"%s\": %s",
-                                  x->name, trib_error_text(&err));
-    }
-    return TRIB_OK;
+    for (size_t i = 0; i < s->n && st == TRIB_OK; i++)
+        if (s->at[i].model)
+            st = trib_model_read(s->at[i].model, found[i].data, found[i].bytes, err);
+    return st == TRIB_OK ? st : TRIB_ERR_INVALID;
 }
 
-static trib_status_t load(struct trib_plan *plan, const void *state, size_t bytes)
+static trib_status_t apply(struct trib_plan *plan, const struct sections *s,
+                           const struct trib_section found[], struct trib_error *err)
 {
-    const uint8_t *found[SECTIONS_MAX] = {NULL};
-    struct sections s;
-    struct trib_state_head theirs;
+    const trib_status_t st = read_models(s, found, err);
 
-    if (!state)
-        return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
-                              "trib_plan_state_load: state is NULL");
-    trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load");
-    if (st == TRIB_OK)
-        st = trib_state_check_whole(plan, state, bytes, &theirs);
     if (st != TRIB_OK)
         return st;
-    sections_of(plan, &s);
-    const struct trib_state_head ours = head_of(plan, &s);
-    st = check_head(plan, &theirs, &ours);
-    if (st == TRIB_OK)
-        st = check_sections(plan, &s, state, bytes, found);
-    if (st != TRIB_OK)
-        return st;
-    st = read_models(plan, &s, found);
-    if (st != TRIB_OK)
-        return st;
-    for (size_t i = 0; i < s.n; i++)
-        if (s.at[i].data)
-            memcpy(s.at[i].data, found[i], s.at[i].bytes);
+    for (size_t i = 0; i < s->n; i++) {
+        assert(s->at[i].text || found[i].bytes == s->at[i].bytes);
+        if (s->at[i].data)
+            memcpy(s->at[i].data, found[i].data, s->at[i].bytes);
+    }
     if (plan->codec)
         trib_feedback_loaded(&plan->run);
     trib_undo_forget(&plan->run);
     trib_identity_loaded(plan); /* models derive random numbers from the key: reread */
-    return read_models(plan, &s, found);
+    return read_models(s, found, err);
+}
+
+static trib_status_t load(struct trib_plan *plan, const void *state, size_t bytes)
+{
+    const struct trib_state_plan ours = describe(plan);
+    struct trib_section found[SECTIONS_MAX];
+    struct trib_error err = {0};
+    struct trib_state_plan theirs;
+    struct trib_sections r;
+    struct sections s;
+
+    trib_status_t st = trib_plan_idle(plan, "trib_plan_state_load");
+    if (st != TRIB_OK)
+        return st;
+    sections_of(plan, &s);
+    st = trib_state_open(state, bytes, &err, &r, &theirs);
+    if (st == TRIB_OK)
+        st = check_plan(&theirs, &ours, &err);
+    if (st == TRIB_OK)
+        st = check_sections(&r, &s, found, &err);
+    if (st == TRIB_OK)
+        st = apply(plan, &s, found, &err);
+    return st == TRIB_OK ? st : trib_comm_fail(plan->comm, st, "%s", err.text);
 }
 
 trib_status_t trib_plan_state_load(trib_plan_t *plan, const void *state, size_t bytes)

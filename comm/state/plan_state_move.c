@@ -99,22 +99,39 @@ static const char *feedback_text(const struct trib_plan *plan)
     return plan->codec ? plan->run.desc.feedback.text : "none";
 }
 
-static struct trib_state_head head_of(const struct trib_plan *plan)
+static struct trib_state_plan describe(const struct trib_plan *plan)
 {
     const struct trib_frame_op *op = &plan->run.desc.op;
 
-    return (struct trib_state_head){.coll = op->coll, .dtype = op->dtype, .op = op->op};
+    return (struct trib_state_plan){.coll = op->coll, .dtype = op->dtype, .op = op->op};
+}
+
+/* Check that both plans have the same codec, feedback and name. */
+static trib_status_t compare_texts(const struct mover *m, struct trib_error *err)
+{
+    const char *was = m->from->identity.name, *is = m->plan->identity.name;
+
+    if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)
+        return trib_state_refuse(err, "codec", codec_text(m->from_by),
+                                 codec_text(m->to_by));
+    if (strcmp(feedback_text(m->from_by), feedback_text(m->to_by)) != 0)
+        return trib_state_refuse(err, "feedback", feedback_text(m->from_by),
+                                 feedback_text(m->to_by));
+    return was[0] && is[0] && strcmp(was, is) != 0
+               ? trib_state_refuse(err, "name", was, is)
+               : TRIB_OK;
 }
 
 /* Check that both plans sum the same vector in the same way. */
 static trib_status_t compare(const struct mover *m)
 {
-    const struct trib_state_head theirs = head_of(m->from_by), ours = head_of(m->to_by);
-    const char *was = m->from->identity.name, *is = m->plan->identity.name;
-    trib_status_t st = trib_state_check_kind(m->plan, &theirs, &ours);
+    const struct trib_state_plan theirs = describe(m->from_by),
+                                 ours = describe(m->to_by);
+    struct trib_error err = {0};
+    trib_status_t st = trib_state_check_kind(&theirs, &ours, &err);
 
     if (st != TRIB_OK)
-        return st;
+        return trib_comm_fail(m->comm, st, "%s", err.text);
     if (m->from_by->run.desc.count != m->to_by->run.desc.count)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
                               "%s: the old plan has %zu elements, the new one %zu",
@@ -127,15 +144,8 @@ static trib_status_t compare(const struct mover *m)
                               m->call);
     if (trib_plan_auto_is(m->plan) && trib_plan_auto_is(m->from))
         return TRIB_OK; /* each of them chooses its codec */
-    if (strcmp(codec_text(m->from_by), codec_text(m->to_by)) != 0)
-        return trib_state_refuse(m->plan, "codec", codec_text(m->from_by),
-                                 codec_text(m->to_by));
-    if (strcmp(feedback_text(m->from_by), feedback_text(m->to_by)) != 0)
-        return trib_state_refuse(m->plan, "feedback", feedback_text(m->from_by),
-                                 feedback_text(m->to_by));
-    return was[0] && is[0] && strcmp(was, is) != 0
-               ? trib_state_refuse(m->plan, "name", was, is)
-               : TRIB_OK;
+    st = compare_texts(m, &err);
+    return st == TRIB_OK ? st : trib_comm_fail(m->comm, st, "%s", err.text);
 }
 
 /* Check that the old plan has or can restore its state as of the end of start

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/plan/exchange.h"
@@ -40,167 +41,116 @@ struct merge {
     size_t n;
     uint8_t *into; /* a state of this plan, turned into the merged one */
     size_t into_bytes;
-    struct trib_state_head head; /* of into */
+    struct trib_sections ours; /* into, after its section "plan" */
+    struct trib_state_plan about; /* that section */
+    struct trib_error err; /* of the given states */
     struct offer mine;
     struct offer *all; /* [ranks] */
     uint8_t *given; /* one bit per saver whose state this rank was given */
     uint8_t *all_given; /* [ranks] of `given` */
 };
 
-/* Return the bytes of the named section, or NULL. */
-static const uint8_t *section_of(const uint8_t *state, size_t bytes, const char *name,
-                                 size_t *len_out)
-{
-    struct trib_state_section h;
-    size_t next;
-
-    assert(bytes >= sizeof(struct trib_state_head));
-    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
-        if (!trib_state_section_at(state, bytes, at, &h, &next))
-            return NULL;
-        *len_out = (size_t)h.bytes;
-        if (strncmp(h.name, name, sizeof(h.name)) == 0)
-            return state + at + sizeof(h);
-    }
-    return NULL;
-}
-
+/* Return the bytes of a section of the merged state, or NULL. */
 static uint8_t *into_section(struct merge *m, const char *name, size_t *len_out)
 {
-    return (uint8_t *)(uintptr_t)section_of(m->into, m->into_bytes, name, len_out);
+    const struct trib_section s = trib_sections_find(m->into, m->into_bytes, name);
+
+    assert(m->into);
+    *len_out = s.bytes;
+    return s.data ? m->into + (s.data - m->into) : NULL;
 }
 
 /* ---- local states ---------------------------------------------------------------- */
 
 /* Return the number of elements of each rank's vector. */
-static uint64_t total_of(const struct trib_state_head *h)
+static uint64_t total_of(const struct trib_state_plan *p)
 {
-    return h->coll == TRIB_REDUCE_SCATTER ? h->count * h->ranks : h->count;
+    return p->coll == TRIB_REDUCE_SCATTER ? p->count * p->ranks : p->count;
 }
 
-static trib_status_t check_text(struct trib_plan *plan, const char *name,
-                                const uint8_t *theirs, size_t n, const uint8_t *ours,
-                                size_t n_ours)
-{
-    char a[100], b[100];
-
-    if (n == n_ours && memcmp(theirs, ours, n) == 0)
-        return TRIB_OK;
-    if (strcmp(name, "name") == 0 && (!n || !n_ours))
-        return TRIB_OK;
-    trib_state_printable(a, sizeof(a), theirs, n);
-    trib_state_printable(b, sizeof(b), ours, n_ours);
-    return trib_state_refuse(plan, name, a, b);
-}
-
-static bool is_text(const char *name)
-{
-    return strcmp(name, "codec") == 0 || strcmp(name, "feedback") == 0 ||
-           strcmp(name, "name") == 0;
-}
-
-/* Check that the state has all sections of the plan with equal lengths. A model's
+/* Check that the state has the sections of the plan, with equal lengths. A model's
  * learned state is not merged. */
-static trib_status_t check_sections(struct merge *m, const uint8_t *state, size_t bytes)
+static trib_status_t check_sections(struct merge *m, struct trib_sections theirs)
 {
-    char name[TRIB_STATE_NAME_BYTES + 1] = "";
-    struct trib_state_section ours;
-    size_t next, len;
+    struct trib_sections ours = m->ours;
+    struct trib_section a, b;
+    trib_status_t st = TRIB_OK;
 
-    for (size_t at = sizeof(m->head); at < m->into_bytes; at = next) {
-        if (!trib_state_section_at(m->into, m->into_bytes, at, &ours, &next))
-            break;
-        memcpy(name, ours.name, sizeof(ours.name));
-        const uint8_t *theirs = section_of(state, bytes, name, &len);
-        if (theirs && is_text(name)) {
-            trib_status_t st =
-                check_text(m->plan, name, theirs, len, m->into + at + sizeof(ours),
-                           (size_t)ours.bytes);
-            if (st != TRIB_OK)
-                return st;
-        } else if (!theirs || (len != ours.bytes && strcmp(name, "model") != 0)) {
-            return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                                  "section \"%s\" of the state does not have the "
-                                  "plan's %zu bytes",
-                                  name, (size_t)ours.bytes);
-        }
+    while (st == TRIB_OK && trib_sections_step(&ours, &a)) {
+        st = trib_sections_next(&theirs, a.name, &m->err, &b);
+        if (st == TRIB_OK)
+            st = trib_state_check_section(&b, a.data, a.bytes, &m->err);
     }
-    return TRIB_OK;
+    return st == TRIB_OK ? trib_sections_close(&theirs, &m->err) : st;
 }
 
-static trib_status_t check_total(struct merge *m, const struct trib_state_head *theirs)
+static trib_status_t check_total(struct merge *m, const struct trib_state_plan *theirs)
 {
-    struct trib_comm *comm = m->plan->comm;
-
     if (theirs->ranks < 1 || theirs->ranks > SAVERS_MAX ||
         theirs->rank >= theirs->ranks)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the state belongs to rank %" PRIu32 " of %" PRIu32,
-                              theirs->rank, theirs->ranks);
+        return trib_fail(&m->err, TRIB_ERR_INVALID,
+                         "the state belongs to rank %" PRIu32 " of %" PRIu32,
+                         theirs->rank, theirs->ranks);
     if (m->mine.savers && theirs->ranks != m->mine.savers)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "states of %" PRIu32 " and of %" PRIu32 " ranks cannot "
-                              "be merged: pass the states of one save",
-                              m->mine.savers, theirs->ranks);
-    if (total_of(theirs) != total_of(&m->head))
-        return trib_comm_fail(comm, TRIB_ERR_INVALID,
-                              "the state has vectors of %" PRIu64 " elements, the plan "
-                              "has vectors of %" PRIu64,
-                              total_of(theirs), total_of(&m->head));
+        return trib_fail(&m->err, TRIB_ERR_INVALID,
+                         "states of %" PRIu32 " and of %" PRIu32 " ranks cannot be "
+                         "merged: pass the states of one save",
+                         m->mine.savers, theirs->ranks);
+    if (total_of(theirs) != total_of(&m->about))
+        return trib_fail(&m->err, TRIB_ERR_INVALID,
+                         "the state has vectors of %" PRIu64 " elements, the plan has "
+                         "vectors of %" PRIu64,
+                         total_of(theirs), total_of(&m->about));
     return TRIB_OK;
 }
 
 /* Record the saver and the step of the state. */
-static trib_status_t note(struct merge *m, const uint8_t *state, size_t bytes,
-                          const struct trib_state_head *h)
+static trib_status_t note(struct merge *m, const void *state, size_t bytes,
+                          const struct trib_state_plan *p)
 {
-    const uint8_t bit = (uint8_t)(1u << h->rank % 8);
+    const uint8_t bit = (uint8_t)(1u << p->rank % 8);
     struct trib_identity_kept kept;
     uint32_t step;
-    size_t len;
 
     if (!m->given)
-        m->given = calloc(1, (h->ranks + 7) / 8);
+        m->given = calloc(1, (p->ranks + 7) / 8);
     if (!m->given)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for a list of %" PRIu32 " ranks", h->ranks);
-    if (m->given[h->rank / 8] & bit)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "the state of rank %" PRIu32 " was passed twice",
-                              h->rank);
-    m->given[h->rank / 8] |= bit;
-    assert(h->rank < h->ranks);
-    memcpy(&step, section_of(state, bytes, "step", &len), sizeof(step));
-    memcpy(&kept, section_of(state, bytes, "noise", &len), sizeof(kept));
+        return trib_fail(&m->err, TRIB_ERR_NO_MEMORY,
+                         "no memory for a list of %" PRIu32 " ranks", p->ranks);
+    if (m->given[p->rank / 8] & bit)
+        return trib_fail(&m->err, TRIB_ERR_INVALID,
+                         "the state of rank %" PRIu32 " was passed twice", p->rank);
+    m->given[p->rank / 8] |= bit;
+    assert(p->rank < p->ranks);
+    memcpy(&step, trib_sections_find(state, bytes, "step").data, sizeof(step));
+    memcpy(&kept, trib_sections_find(state, bytes, "noise").data, sizeof(kept));
     if (m->mine.savers &&
         (step != m->mine.step || memcmp(&kept, &m->mine.kept, sizeof(kept)) != 0))
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "the state of rank %" PRIu32 " is from step %" PRIu32 ", "
-                              "another one from step %" PRIu32 ": pass the states of "
-                              "one save of one run",
-                              h->rank, step, m->mine.step);
-    m->mine.savers = h->ranks;
+        return trib_fail(&m->err, TRIB_ERR_INVALID,
+                         "the state of rank %" PRIu32 " is from step %" PRIu32 ", "
+                         "another one from step %" PRIu32 ": pass the states of one "
+                         "save of one run",
+                         p->rank, step, m->mine.step);
+    m->mine.savers = p->ranks;
     m->mine.step = step;
     m->mine.kept = kept;
-    m->mine.own = m->n == 1 && h->rank == m->head.rank && h->ranks == m->head.ranks;
+    m->mine.own = m->n == 1 && p->rank == m->about.rank && p->ranks == m->about.ranks;
     return TRIB_OK;
 }
 
-static trib_status_t take(struct merge *m, const uint8_t *state, size_t bytes)
+static trib_status_t take(struct merge *m, const void *state, size_t bytes)
 {
-    struct trib_state_head h;
+    struct trib_state_plan p;
+    struct trib_sections r;
 
-    if (!state)
-        return trib_comm_fail(m->plan->comm, TRIB_ERR_INVALID,
-                              "one of the %zu states is NULL", m->n);
-    trib_status_t st = trib_state_check_whole(m->plan, state, bytes, &h);
+    trib_status_t st = trib_state_open(state, bytes, &m->err, &r, &p);
     if (st == TRIB_OK)
-        st = trib_state_check_kind(m->plan, &h, &m->head);
+        st = trib_state_check_kind(&p, &m->about, &m->err);
     if (st == TRIB_OK)
-        st = check_total(m, &h);
+        st = check_total(m, &p);
     if (st == TRIB_OK)
-        st = check_sections(m, state, bytes);
-    return st == TRIB_OK ? note(m, state, bytes, &h) : st;
+        st = check_sections(m, r);
+    return st == TRIB_OK ? note(m, state, bytes, &p) : st;
 }
 
 /* Save a state of this plan and check the given states against it. */
@@ -222,11 +172,11 @@ static trib_status_t prepare(struct merge *m)
     st = trib_plan_state_save(m->plan, m->into, m->into_bytes, &m->into_bytes);
     if (st != TRIB_OK)
         return st;
-    memcpy(&m->head, m->into, sizeof(m->head));
+    st = trib_state_open(m->into, m->into_bytes, &m->err, &m->ours, &m->about);
     for (size_t i = 0; i < m->n && st == TRIB_OK; i++)
         st = take(m, m->states[i], m->bytes[i]);
     m->mine.n = (uint32_t)m->n;
-    return st;
+    return st == TRIB_OK ? st : trib_comm_fail(comm, st, "%s", m->err.text);
 }
 
 /* ---- comparison of offers -------------------------------------------------------- */
@@ -330,7 +280,7 @@ static trib_status_t meet(struct merge *m)
 /* Compute a vector of the merged state: the scaled sum over the given states. */
 static void sum_vector(struct merge *m, const char *name, double scale)
 {
-    size_t len = 0, their_len;
+    size_t len = 0;
     float *to = (float *)(void *)into_section(m, name, &len);
     const size_t count = len / sizeof(*to);
 
@@ -338,11 +288,12 @@ static void sum_vector(struct merge *m, const char *name, double scale)
         return;
     memset(to, 0, len);
     for (size_t k = 0; k < m->n; k++) {
-        const uint8_t *from = section_of(m->states[k], m->bytes[k], name, &their_len);
-        assert(from && their_len == len);
+        const struct trib_section from =
+            trib_sections_find(m->states[k], m->bytes[k], name);
+        assert(from.data && from.bytes == len);
         for (size_t i = 0; i < count; i++) {
             float x;
-            memcpy(&x, from + i * sizeof(x), sizeof(x));
+            memcpy(&x, from.data + i * sizeof(x), sizeof(x));
             to[i] = (float)((double)to[i] + (double)x * scale);
         }
     }
@@ -361,7 +312,7 @@ static trib_status_t copy_vector(struct merge *m, const char *name)
     for (int r = 0; r < comm->engine.size; r++)
         lacks |= !m->all[r].n;
     if (to && m->n)
-        memcpy(to, section_of(m->states[0], m->bytes[0], name, &len), len);
+        memcpy(to, trib_sections_find(m->states[0], m->bytes[0], name).data, len);
     return to && lacks
                ? trib_broadcast(comm, to, len / sizeof(*to), TRIB_F32, first_giver(m))
                : TRIB_OK;
@@ -393,7 +344,7 @@ static trib_status_t merge(struct merge *m)
     const struct trib_feedback_ops *ops =
         trib_feedback_of(&trib_plan_hold(m->plan)->run)->ops;
     const double scale =
-        m->head.op == TRIB_MEAN ? (double)m->head.ranks / (double)from->savers : 1;
+        m->about.op == TRIB_MEAN ? (double)m->about.ranks / (double)from->savers : 1;
     trib_status_t st = TRIB_OK;
 
     trib_plan_let_go(m->plan);
@@ -407,8 +358,7 @@ static trib_status_t merge(struct merge *m)
     if (st != TRIB_OK)
         return st;
     go_on(m, from);
-    m->head.checksum = trib_state_checksum(&m->head, m->into);
-    memcpy(m->into, &m->head, sizeof(m->head));
+    trib_sections_seal(m->into, m->into_bytes);
     return trib_plan_state_load(m->plan, m->into, m->into_bytes);
 }
 

@@ -6,6 +6,7 @@
 
 #include <tributary/elastic.h>
 
+#include "base/error.h"
 #include "comm/state/plan_state.h"
 #include "tests/comm/oracle.h"
 
@@ -159,18 +160,23 @@ static void check_moved(const struct planned *p, trib_plan_t *plan,
 {
     struct ranks_self *self = p->self;
     unsigned char *state = malloc(was->bytes);
-    struct trib_state_section x, y;
-    size_t bytes, next;
+    struct trib_error err = {0};
+    struct trib_state_plan about;
+    struct trib_sections now, then;
+    struct trib_section x, y;
+    size_t bytes;
 
     ranks_assert(self, state);
     ranks_ok(self, trib_plan_state_save(plan, state, was->bytes, &bytes));
     ranks_assert(self, bytes == was->bytes);
-    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
-        ranks_assert(self, trib_state_section_at(state, bytes, at, &x, &next) &&
-                               trib_state_section_at(was->state, bytes, at, &y, &next));
+    ranks_ok(self, trib_state_open(state, bytes, &err, &now, &about));
+    ranks_ok(self, trib_state_open(was->state, bytes, &err, &then, &about));
+    while (trib_sections_step(&now, &x)) {
+        ranks_ok(self, trib_sections_next(&then, x.name, &err, &y));
+        ranks_assert(self, x.bytes == y.bytes);
         if (strcmp(x.name, "sent") && strcmp(x.name, "sum") && was->held &&
             (p->done || strcmp(x.name, "noise")) &&
-            memcmp(state + at, was->state + at, sizeof(x) + x.bytes) != 0)
+            memcmp(x.data, y.data, x.bytes) != 0)
             ranks_die(self, "section %s is not that of step %llu", x.name,
                       (unsigned long long)p->done);
     }

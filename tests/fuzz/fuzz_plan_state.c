@@ -10,11 +10,11 @@
 
 #include <tributary.h>
 
-#include "base/digest.h"
+#include "base/sections.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/reach.h"
 
-enum { HEAD = 64, AT_BYTES = 16, AT_CHECKSUM = 24, PLANS = 3, EDITS_MOST = 24 };
+enum { HEAD = TRIB_SECTIONS_HEAD_BYTES, PLANS = 3, EDITS_MOST = 24 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -93,13 +93,7 @@ static void load(trib_plan_t *plan, const uint8_t *state, size_t bytes)
 /* With the length and the checksum that it ought to have. */
 static void load_sealed(trib_plan_t *plan, uint8_t *state, size_t size)
 {
-    uint64_t number = size;
-
-    memcpy(state + AT_BYTES, &number, sizeof(number));
-    number = 0;
-    memcpy(state + AT_CHECKSUM, &number, sizeof(number));
-    number = trib_digest_seeded(state + HEAD, size - HEAD, trib_digest(state, HEAD));
-    memcpy(state + AT_CHECKSUM, &number, sizeof(number));
+    trib_sections_seal(state, size);
     load(plan, state, size);
 }
 

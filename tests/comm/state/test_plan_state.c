@@ -7,12 +7,13 @@
 
 #include <sys/mman.h>
 
-#include "base/digest.h"
 #include "comm/core/plan_struct.h"
+#include "comm/state/plan_state.h"
 #include "tests/comm/fed.h"
 
 #define COUNT 2500
 #define STEPS 8
+#define PLAN (TRIB_SECTIONS_HEAD_BYTES + 24) /* of struct trib_state_plan */
 
 static void run(ranks_fn fn, const struct fed_scene *s, int size)
 {
@@ -104,20 +105,10 @@ TEST(test_goes_on)
 
 /* ---- states that do not fit ------------------------------------------------------ */
 
-/* Makes the checksum right, as a sender of bad bytes would. */
-static void seal(struct saved *s)
-{
-    uint64_t sum = 0;
-
-    memcpy(s->bytes + 24, &sum, 8);
-    sum = trib_digest_seeded(s->bytes + 64, s->n - 64, trib_digest(s->bytes, 64));
-    memcpy(s->bytes + 24, &sum, 8);
-}
-
 static void put32(struct saved *s, size_t at, uint32_t value)
 {
     memcpy(s->bytes + at, &value, sizeof(value));
-    seal(s);
+    trib_sections_seal(s->bytes, s->n);
 }
 
 /* The state of another plan of this rank. */
@@ -172,14 +163,14 @@ static int differs(struct ranks_self *self)
     other.op = TRIB_MEAN;
     expect_refused(&f, state_of(self, &other, 500), WORDS("op mean", "sum"));
     s = state_of(self, mine, 500);
-    put32(&s, 40, 7);
+    put32(&s, PLAN + offsetof(struct trib_state_plan, ranks), 7);
     expect_refused(&f, s, WORDS("ranks 7", "1"));
     s = state_of(self, mine, 500);
-    put32(&s, 44, 3);
+    put32(&s, PLAN + offsetof(struct trib_state_plan, rank), 3);
     expect_refused(&f, s, WORDS("rank 3", "0"));
     s = state_of(self, mine, 500);
     put32(&s, 8, 1);
-    expect_refused(&f, s, WORDS("version 1", "version 2"));
+    expect_refused(&f, s, WORDS("version 1", "version 3"));
     s = state_of(self, mine, 500);
     s.bytes[100] ^= 1;
     expect_refused(&f, s, WORDS("damaged", "checksum"));
@@ -187,9 +178,9 @@ static int differs(struct ranks_self *self)
     s.n -= 8;
     expect_refused(&f, s, WORDS("bytes"));
     s = state_of(self, mine, 500);
-    memcpy(s.bytes + 64, "bases\n\0\0", 8);
-    seal(&s);
-    expect_refused(&f, s, WORDS("section \"bases?\""));
+    memcpy(s.bytes + PLAN + sizeof(struct trib_state_plan), "bases\n\0\0", 8);
+    trib_sections_seal(s.bytes, s.n);
+    expect_refused(&f, s, WORDS("section \"bases\\x0a\""));
     s = state_of(self, mine, 500);
     s.n = 10;
     expect_refused(&f, s, WORDS("10 bytes", "not the state"));
@@ -238,11 +229,8 @@ static int hostile(struct ranks_self *self)
             uint64_t r = oracle_mix(seed++);
             bad.bytes[r % n] = (unsigned char)(r >> 32);
         }
-        if (n >= 64) { /* its length and checksum are right */
-            uint64_t bytes = n;
-            memcpy(bad.bytes + 16, &bytes, sizeof(bytes));
-            seal(&bad);
-        }
+        if (n >= TRIB_SECTIONS_HEAD_BYTES) /* its length and checksum are right */
+            trib_sections_seal(bad.bytes, n);
         trib_status_t st = trib_plan_state_load(f.plan, bad.bytes, bad.n);
         ranks_assert(self, st == TRIB_OK || st == TRIB_ERR_INVALID);
         refused += st != TRIB_OK;

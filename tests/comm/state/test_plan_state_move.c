@@ -8,6 +8,7 @@
 
 #include <tributary/elastic.h>
 
+#include "base/error.h"
 #include "build-config.h"
 #include "comm/core/plan_struct.h"
 #include "comm/state/plan_state.h"
@@ -162,17 +163,19 @@ static unsigned char *save(struct ranks_self *self, trib_plan_t *plan, size_t *b
 static void same_sections(struct ranks_self *self, const unsigned char *a,
                           const unsigned char *b, size_t bytes)
 {
-    struct trib_state_section x, y;
-    size_t next;
+    struct trib_error err = {0};
+    struct trib_state_plan was, is;
+    struct trib_sections x, y;
+    struct trib_section p, q;
 
-    for (size_t at = sizeof(struct trib_state_head); at < bytes; at = next) {
-        ranks_assert(self, trib_state_section_at(a, bytes, at, &x, &next));
-        ranks_assert(self, trib_state_section_at(b, bytes, at, &y, &next));
-        ranks_assert(self, memcmp(&x, &y, sizeof(x)) == 0);
-        if (strcmp(x.name, "sent") && strcmp(x.name, "model") &&
-            strcmp(x.name, "sum") &&
-            memcmp(a + at + sizeof(x), b + at + sizeof(x), x.bytes) != 0)
-            ranks_die(self, "section %s differs", x.name);
+    ranks_ok(self, trib_state_open(a, bytes, &err, &x, &was));
+    ranks_ok(self, trib_state_open(b, bytes, &err, &y, &is));
+    while (trib_sections_step(&x, &p)) {
+        ranks_ok(self, trib_sections_next(&y, p.name, &err, &q));
+        ranks_assert(self, p.bytes == q.bytes);
+        if (strcmp(p.name, "sent") && strcmp(p.name, "model") &&
+            strcmp(p.name, "sum") && memcmp(p.data, q.data, p.bytes) != 0)
+            ranks_die(self, "section %s differs", p.name);
     }
 }
 

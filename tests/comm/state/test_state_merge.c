@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "base/digest.h"
 #include "build-config.h"
 #include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
@@ -124,17 +123,12 @@ static void sum_section(struct merger *m, const char *name, double *sum_out)
 {
     memset(sum_out, 0, m->total * sizeof(*sum_out));
     for (int r = 0; r < m->ranks; r++) {
-        const unsigned char *state = m->states + (size_t)r * m->bytes;
-        struct trib_state_section h;
-        size_t next;
-        for (size_t at = sizeof(struct trib_state_head); at < m->bytes; at = next) {
-            ranks_assert(m->self,
-                         trib_state_section_at(state, m->bytes, at, &h, &next));
-            for (size_t i = 0; strcmp(h.name, name) == 0 && i < m->total; i++) {
-                float x;
-                memcpy(&x, state + at + sizeof(h) + i * sizeof(x), sizeof(x));
-                sum_out[i] += (double)x / (m->scene->op == TRIB_MEAN ? m->ranks : 1);
-            }
+        const struct trib_section s =
+            trib_sections_find(m->states + (size_t)r * m->bytes, m->bytes, name);
+        for (size_t i = 0; s.data && i < m->total; i++) {
+            float x;
+            memcpy(&x, s.data + i * sizeof(x), sizeof(x));
+            sum_out[i] += (double)x / (m->scene->op == TRIB_MEAN ? m->ranks : 1);
         }
     }
 }
@@ -401,32 +395,23 @@ static void refused(struct merger *m, const void *const *given, size_t n,
 static const void *changed(const struct merger *m, int rank, size_t at, bool seal)
 {
     static unsigned char *copy;
-    struct trib_state_head h;
 
     free(copy);
     copy = malloc(m->bytes);
     ranks_assert(m->self, copy);
     memcpy(copy, m->states + (size_t)rank * m->bytes, m->bytes);
     copy[at] ^= 1;
-    memcpy(&h, copy, sizeof(h));
     if (seal)
-        h.checksum = trib_state_checksum(&h, copy);
-    memcpy(copy, &h, sizeof(h));
+        trib_sections_seal(copy, m->bytes);
     return copy;
 }
 
 static size_t place_of(const struct merger *m, const char *name)
 {
-    struct trib_state_section h;
-    size_t next;
+    const struct trib_section s = trib_sections_find(m->states, m->bytes, name);
 
-    for (size_t at = sizeof(struct trib_state_head); at < m->bytes; at = next) {
-        ranks_assert(m->self,
-                     trib_state_section_at(m->states, m->bytes, at, &h, &next));
-        if (strcmp(h.name, name) == 0)
-            return at + sizeof(h);
-    }
-    ranks_die(m->self, "no section %s", name);
+    ranks_assert(m->self, s.data);
+    return (size_t)(s.data - m->states);
 }
 
 static int refusals(struct ranks_self *self)
@@ -440,7 +425,7 @@ static int refusals(struct ranks_self *self)
     step(&m, 0, true);
     save_half(&m);
     const void *own = m.states + (size_t)r * m.bytes, *first = m.states;
-    const size_t step_at = place_of(&m, "step");
+    const size_t step_at = place_of(&m, "step"), plan_at = place_of(&m, "plan");
     refused(&m, &own, 0, "no rank was passed a state", "");
     refused(&m, &own, r != 3, "no rank was passed the state of rank 3 of 5", "-");
     refused(&m, r == 2 ? &first : &own, 1, "rank 0 was passed to rank 0 and to rank 2",
@@ -453,12 +438,13 @@ static int refusals(struct ranks_self *self)
     refused(&m, (const void *[]){changed(&m, r, place_of(&m, "codec"), true)}, 1,
             "codec", other);
     refused(&m, (const void *[]){changed(&m, r, place_of(&m, "residual") - 24, true)},
-            1, "section \"residual\"", other);
+            1, "instead of \"residual\"", other);
     refused(&m, (const void *[]){r ? own : NULL}, 1, "NULL", other);
     refused(&m, NULL, 1, "states is NULL", other);
-    refused(&m, (const void *[]){changed(&m, r, 32, true)}, 1, "elements", other);
-    refused(&m, (const void *[]){changed(&m, r, 40, true)}, 1, "of 4", other);
-    refused(&m, (const void *[]){changed(&m, r, 52, true)}, 1, "dtype", other);
+    refused(&m, (const void *[]){changed(&m, r, plan_at, true)}, 1, "elements", other);
+    refused(&m, (const void *[]){changed(&m, r, plan_at + 8, true)}, 1, "of 4", other);
+    refused(&m, (const void *[]){changed(&m, r, plan_at + 20, true)}, 1, "dtype",
+            other);
     ranks_assert(self,
                  trib_plan_state_load_from(NULL, NULL, NULL, 0) == TRIB_ERR_INVALID);
     step(&m, 1, true);
