@@ -6,7 +6,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "base/digest.h"
+#include "base/sections.h"
 #include "tests/comm/tensors/tensors.h"
 
 enum { TENSORS = 24, BEFORE = 3, AFTER = 3 };
@@ -121,19 +121,6 @@ static void refused(struct ranks_self *self, trib_group_t *group, const struct s
     free(after.bytes);
 }
 
-/* Make the checksum right for changed bytes, as whoever forges a state would. */
-static void seal(const struct saved *s)
-{
-    uint8_t head[48];
-    uint64_t sum;
-
-    memset(s->bytes + 24, 0, 8);
-    memcpy(head, s->bytes, sizeof(head));
-    sum = trib_digest_seeded(s->bytes + sizeof(head), s->n - sizeof(head),
-                             trib_digest(head, sizeof(head)));
-    memcpy(s->bytes + 24, &sum, sizeof(sum));
-}
-
 /* Changed bytes with the right checksum: refused, or loaded; never a wrong access. */
 static void forge(struct ranks_self *self, trib_group_t *group,
                   const struct saved *good)
@@ -146,7 +133,7 @@ static void forge(struct ranks_self *self, trib_group_t *group,
         const size_t at = i < 200 ? (size_t)i * 4 : tensors_draw(&seed);
         memcpy(s.bytes, good->bytes, good->n);
         s.bytes[at % s.n] ^= (uint8_t)(1 + tensors_draw(&seed) % 255);
-        seal(&s);
+        trib_sections_seal(s.bytes, s.n);
         const trib_status_t st = trib_group_state_load(group, s.bytes, s.n);
         ranks_assert(self, st == TRIB_OK || st == TRIB_ERR_INVALID);
     }
@@ -163,9 +150,10 @@ static int refuses(struct ranks_self *self)
     (void)step(self, &t, group, 0);
     struct saved s = save(self, group);
     for (size_t cut = 0; cut < s.n; cut += s.n / 37 + 1)
-        refused(self, group, &s, cut, cut < 48 ? "shorter" : "truncated");
+        refused(self, group, &s, cut,
+                cut < TRIB_SECTIONS_HEAD_BYTES ? "are not" : "truncated");
     s.bytes[8]++;
-    refused(self, group, &s, s.n, "has version 2, this library reads 1");
+    refused(self, group, &s, s.n, "has version 3, but this library reads version 2");
     s.bytes[8]--;
     for (size_t at = 0; at < s.n; at += at < 100 ? 5 : s.n / 23) {
         s.bytes[at] ^= 16;
