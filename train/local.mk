@@ -7,6 +7,7 @@ libtrain_base_la_SOURCES = \
 	base/keyed_text.c \
 	base/number.c \
 	base/plain.c \
+	base/sections.c \
 	base/sized.c \
 	base/text.c
 libtrain_la_SOURCES = \

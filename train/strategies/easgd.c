@@ -98,8 +98,8 @@ static int elastic_fields(struct trib_trainer *t,
     const struct elastic *e = t->strategy;
     const size_t bytes = t->count * sizeof(float);
 
-    out[0] = (struct trib_train_field){e->x, bytes, false};
-    out[1] = (struct trib_train_field){e->centre, bytes, true};
+    out[0] = (struct trib_train_field){"own", e->x, bytes, false};
+    out[1] = (struct trib_train_field){"centre", e->centre, bytes, true};
     return 2;
 }
 

@@ -262,10 +262,10 @@ static int local_fields(struct trib_trainer *t,
     const size_t bytes = t->count * sizeof(float);
     int n = 0;
 
-    out[n++] = (struct trib_train_field){l->x, bytes, false};
-    out[n++] = (struct trib_train_field){l->centre, bytes, true};
+    out[n++] = (struct trib_train_field){"own", l->x, bytes, false};
+    out[n++] = (struct trib_train_field){"centre", l->centre, bytes, true};
     if (l->velocity)
-        out[n++] = (struct trib_train_field){l->velocity, bytes, true};
+        out[n++] = (struct trib_train_field){"velocity", l->velocity, bytes, true};
     return n;
 }
 

@@ -207,18 +207,22 @@ static int leader_fields(struct trib_trainer *t,
     const size_t bytes = t->count * sizeof(float);
     int n = 0;
 
-    out[n++] = (struct trib_train_field){all->leader, bytes, true};
-    out[n++] = (struct trib_train_field){&all->elected, sizeof(all->elected), true};
-    out[n++] = (struct trib_train_field){&all->follows, sizeof(all->follows), false};
-    out[n++] = (struct trib_train_field){l->x, bytes, false};
-    out[n++] = (struct trib_train_field){&l->loss, sizeof(l->loss), false};
-    out[n++] = (struct trib_train_field){&l->losses, sizeof(l->losses), false};
-    out[n++] = (struct trib_train_field){&l->newest, sizeof(l->newest), false};
+    out[n++] = (struct trib_train_field){"leader", all->leader, bytes, true};
+    out[n++] =
+        (struct trib_train_field){"elected", &all->elected, sizeof(all->elected), true};
+    out[n++] = (struct trib_train_field){"follows", &all->follows, sizeof(all->follows),
+                                         false};
+    out[n++] = (struct trib_train_field){"own", l->x, bytes, false};
+    out[n++] = (struct trib_train_field){"loss", &l->loss, sizeof(l->loss), false};
+    out[n++] =
+        (struct trib_train_field){"losses", &l->losses, sizeof(l->losses), false};
+    out[n++] =
+        (struct trib_train_field){"newest", &l->newest, sizeof(l->newest), false};
     if (!group->comm)
         return n;
-    out[n++] = (struct trib_train_field){group->leader, bytes, false};
-    out[n++] =
-        (struct trib_train_field){&group->follows, sizeof(group->follows), false};
+    out[n++] = (struct trib_train_field){"group leader", group->leader, bytes, false};
+    out[n++] = (struct trib_train_field){"group follows", &group->follows,
+                                         sizeof(group->follows), false};
     return n;
 }
 

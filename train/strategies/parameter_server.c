@@ -459,12 +459,12 @@ static int server_fields(struct trib_trainer *t,
 
     int n = 0;
 
-    out[n++] = (struct trib_train_field){s->x, bytes, false};
-    out[n++] = (struct trib_train_field){s->model, bytes, false};
+    out[n++] = (struct trib_train_field){"own", s->x, bytes, false};
+    out[n++] = (struct trib_train_field){"model", s->model, bytes, false};
     if (s->residual)
-        out[n++] = (struct trib_train_field){s->residual, bytes, false};
+        out[n++] = (struct trib_train_field){"residual", s->residual, bytes, false};
     if (s->pulled)
-        out[n++] = (struct trib_train_field){s->pulled, bytes, false};
+        out[n++] = (struct trib_train_field){"pulled", s->pulled, bytes, false};
     return n;
 }
 

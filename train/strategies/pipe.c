@@ -229,21 +229,22 @@ static int pipe_fields(struct trib_trainer *t,
 
     if (!p->tuning)
         return 0;
-    out[0] =
-        (struct trib_train_field){&p->tuning->choice, sizeof(p->tuning->choice), true};
+    out[0] = (struct trib_train_field){"choice", &p->tuning->choice,
+                                       sizeof(p->tuning->choice), true};
     return 1;
 }
 
 /* A state saved after the choice restores it. A state saved before the choice restarts
  * the measurement. */
-static trib_status_t pipe_adopt(struct trib_trainer *t, const void *fields)
+static trib_status_t pipe_adopt(struct trib_trainer *t, const char *name,
+                                const void *data)
 {
     struct pipe *p = t->strategy;
     struct trib_train_choice choice;
 
-    if (!p->tuning)
+    if (!p->tuning || strcmp(name, "choice") != 0)
         return TRIB_OK;
-    memcpy(&choice, fields, sizeof(choice));
+    memcpy(&choice, data, sizeof(choice));
     p->tuning->timed = 0;
     if (!choice.made) {
         trib_train_sum_free(p->sum);

@@ -19,8 +19,8 @@ int trib_push_fields(struct trib_trainer *t,
 {
     struct trib_push *p = t->strategy;
 
-    out[0] = (struct trib_train_field){p->x, t->count * sizeof(float), false};
-    out[1] = (struct trib_train_field){&p->weight, sizeof(p->weight), false};
+    out[0] = (struct trib_train_field){"own", p->x, t->count * sizeof(float), false};
+    out[1] = (struct trib_train_field){"weight", &p->weight, sizeof(p->weight), false};
     return 2;
 }
 

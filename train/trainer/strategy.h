@@ -21,6 +21,7 @@ enum { TRIB_TRAIN_FIELDS = 12, TRIB_TRAIN_SUMS = 64 };
 
 /* State that a strategy keeps across steps, for checkpoints and moves. */
 struct trib_train_field {
+    const char *name; /* of its section in checkpoints: at most 16 bytes */
     void *data;
     size_t bytes;
     /* Shared state is the same on all ranks; a move broadcasts that of the source.
@@ -98,9 +99,9 @@ struct trib_strategy_ops {
      * is. */
     trib_status_t (*loaded)(struct trib_trainer *t);
 
-    /** adopt - inspect the saved fields, stored back to back, before sums and fields
-     * are loaded. NULL: the set of sums does not depend on the fields. */
-    trib_status_t (*adopt)(struct trib_trainer *t, const void *fields);
+    /** adopt - inspect a saved field before sums and fields are loaded. NULL: the set
+     * of sums does not depend on the fields. */
+    trib_status_t (*adopt)(struct trib_trainer *t, const char *name, const void *data);
 
     /** store_bytes - return the bytes sent to a store. NULL: no store. */
     uint64_t (*store_bytes)(const struct trib_trainer *t);

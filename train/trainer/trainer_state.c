@@ -26,10 +26,11 @@ int trib_train_sections(struct trib_trainer *t,
     const bool shared = !t->choice.row->ops->apart;
     int n = 0;
 
-    out[n++] = (struct trib_train_field){t->params, bytes, true};
+    out[n++] = (struct trib_train_field){"parameters", t->params, bytes, true};
     for (int v = 0; v < TRIB_TRAIN_OPTIMIZER_VECTORS; v++)
         if (t->optimizer.vector[v])
-            out[n++] = (struct trib_train_field){t->optimizer.vector[v], bytes, shared};
+            out[n++] = (struct trib_train_field){"optimizer", t->optimizer.vector[v],
+                                                 bytes, shared};
     if (t->choice.row->ops->fields)
         n += t->choice.row->ops->fields(t, out + n);
     return n;

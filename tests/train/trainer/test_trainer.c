@@ -168,7 +168,7 @@ RANKS_TEST(test_goes_on, .size = 3, .config = "transport=shm")
         ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
                      "another version");
         ranks_assert(self, strstr(trib_trainer_error(b.trainer),
-                                  "has version 3, but this library reads version 2"));
+                                  "has version 4, but this library reads version 3"));
         free(bytes);
         quadratic_close(&a);
         quadratic_close(&b);
