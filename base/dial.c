@@ -12,6 +12,7 @@
 #include "base/addresses.h"
 #include "base/fd.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 #define MS UINT64_C(1000000)
 
@@ -184,4 +185,73 @@ int trib_dial(const struct trib_dial *dial, int *which_out)
     }
     errno = d.error;
     return fd;
+}
+
+/* After the connection ------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+void trib_dial_pause(struct trib_dial_retry *retry, uint64_t deadline,
+                     struct trib_idle *idle)
+{
+    const int ms =
+        retry->ms / 2 + (int)(next_random(&retry->random) % (uint64_t)retry->ms);
+    const int left = trib_deadline_left_ms(deadline), longer = retry->ms * 3 / 2;
+
+    assert(retry->ms > 1 && retry->ms <= retry->most_ms);
+    (void)trib_idle_sleep(idle, (uint64_t)(ms < left ? ms : left) * MS);
+    retry->ms = longer < retry->most_ms ? longer : retry->most_ms;
+}
+
+/* Wait until the socket may be ready; on failure, return false and set errno. */
+static bool wait_for(const struct trib_dialled *d, short events)
+{
+    const uint64_t slice = trib_deadline_ms(TRIB_DIAL_ALIVE_MS);
+
+    if (!d->is_alive || slice >= d->deadline)
+        return trib_wait_fd(d->fd, events, d->deadline, d->idle);
+    errno = ETIMEDOUT;
+    return d->is_alive(d->arg) &&
+           (trib_wait_fd(d->fd, events, slice, d->idle) || errno == ETIMEDOUT);
+}
+
+static bool may_continue(const struct trib_dialled *d, short events)
+{
+    return errno == EINTR || (errno == EAGAIN && wait_for(d, events));
+}
+
+bool trib_dial_receive(const struct trib_dialled *d, void *to, size_t n)
+{
+    uint8_t *at = to;
+
+    while (n) {
+        const ssize_t got = recv(d->fd, at, n, MSG_DONTWAIT);
+        if (got == 0)
+            errno = 0;
+        if (got == 0 || (got < 0 && !may_continue(d, POLLIN)))
+            return false;
+        at += got > 0 ? got : 0;
+        n -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+bool trib_dial_send(const struct trib_dialled *d, const void *from, size_t n)
+{
+    const uint8_t *at = from;
+
+    while (n) {
+        const ssize_t sent = send(d->fd, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && !may_continue(d, POLLOUT))
+            return false;
+        at += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
 }

@@ -10,10 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/dial.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/sockets.h"
 #include "base/time.h"
+#include "base/wait.h"
 
 enum {
     PATIENCE_MS = 5000,
@@ -28,40 +30,20 @@ struct talk {
     struct trib_error *err;
 };
 
-static trib_status_t wait_for(const struct talk *t, short events)
+/* Report why an exchange failed. */
+static trib_status_t failed(const struct talk *t)
 {
-    struct pollfd fd = {.fd = t->fd, .events = events};
-    int n;
-
-    do
-        n = poll(&fd, 1, trib_deadline_left_ms(t->until));
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return trib_fail(t->err, TRIB_ERR_SYSTEM, "cannot wait for %s (poll): %m",
-                         t->with);
-    return n > 0 ? TRIB_OK
-                 : trib_fail(t->err, TRIB_ERR_TIMEOUT, "%s did not answer within %d s",
-                             t->with, PATIENCE_MS / 1000);
+    if (errno != ETIMEDOUT)
+        return trib_fail(t->err, TRIB_ERR_PEER_LOST, "%s: %m", t->with);
+    return trib_fail(t->err, TRIB_ERR_TIMEOUT, "%s did not answer within %d s", t->with,
+                     PATIENCE_MS / 1000);
 }
 
 static trib_status_t say(const struct talk *t, const char *text)
 {
-    size_t left = strlen(text);
+    const struct trib_dialled server = {.fd = t->fd, .deadline = t->until};
 
-    while (left) {
-        const ssize_t n = send(t->fd, text, left, MSG_NOSIGNAL);
-        if (n < 0 && errno == EAGAIN) {
-            trib_status_t st = wait_for(t, POLLOUT);
-            if (st != TRIB_OK)
-                return st;
-        } else if (n < 0 && errno != EINTR) {
-            return trib_fail(t->err, TRIB_ERR_PEER_LOST, "%s: %m", t->with);
-        } else if (n > 0) {
-            text += n;
-            left -= (size_t)n;
-        }
-    }
-    return TRIB_OK;
+    return trib_dial_send(&server, text, strlen(text)) ? TRIB_OK : failed(t);
 }
 
 /* Receive until end of file and append a NUL. */
@@ -72,13 +54,12 @@ static trib_status_t hear(const struct talk *t, char **out)
     trib_status_t st = text ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 
     while (st == TRIB_OK) {
-        const ssize_t got = recv(t->fd, text + n, room - n - 1, 0);
+        const ssize_t got = recv(t->fd, text + n, room - n - 1, MSG_DONTWAIT);
         if (got == 0)
             break;
-        if (got < 0 && errno == EAGAIN)
-            st = wait_for(t, POLLIN);
-        else if (got < 0 && errno != EINTR)
-            st = trib_fail(t->err, TRIB_ERR_PEER_LOST, "%s: %m", t->with);
+        if (got < 0 && errno != EINTR &&
+            !(errno == EAGAIN && trib_wait_fd(t->fd, POLLIN, t->until, NULL)))
+            st = failed(t);
         n += got > 0 ? (size_t)got : 0;
         if (st != TRIB_OK || n + 1 < room)
             continue;
@@ -158,7 +139,6 @@ static int connect_to(const char *path)
         return -1;
     /* connect blocks while the listen queue is full. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
     const int error = errno;
@@ -192,8 +172,8 @@ trib_status_t ctl_client_command(const char *path, const char *line,
         snprintf(answer, bytes, "%.*s", (int)strcspn(strchr(text, ' ') + 1, "\n"),
                  strchr(text, ' ') + 1);
     else
-        st = trib_fail(err, TRIB_ERR_PEER_LOST, "the server at %s is not a tribd",
-                       path);
+        st =
+            trib_fail(err, TRIB_ERR_PEER_LOST, "the server at %s is not a tribd", path);
     free(text);
     return st;
 }

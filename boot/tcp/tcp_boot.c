@@ -103,8 +103,8 @@ static trib_status_t closed(struct trib_tcp_client *t,
              "%s port %s closed the connection before it "
              "answered; trying again",
              t->root.host, t->root.port);
-    int wait_ms = TRIB_TCP_RETRY_MS * 4;
-    trib_tcp_client_back_off(t, &wait_ms);
+    t->retry.ms = TRIB_TCP_RETRY_MS * 4;
+    trib_dial_pause(&t->retry, t->deadline, t->idle);
     if (trib_idle_answer(t->idle))
         return trib_tcp_client_gives_up(t, q->phase);
     if (trib_deadline_passed(t->deadline))
@@ -374,7 +374,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->idle = opts->idle;
     t->now = trib_now_ns();
     t->deadline = trib_limit_deadline(t->boot_timeout_ms);
-    t->jitter = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1;
+    t->retry = (struct trib_dial_retry){
+        .most_ms = TRIB_TCP_RETRY_MOST_MS,
+        .random = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1};
     trib_status_t status = opts->rank == 0 && !opts->knocks
                                ? open_server(t, opts->root)
                                : trib_tcp_client_connect(t, false);

@@ -6,17 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/time.h"
 
-#define RETRY_LAST_MS 1000 /* maximum pause between two connection attempts */
 #define REFUSED_MS 1000 /* a rank 0 that refuses after having answered has exited */
-
-/* Output --------------------------------------------------------------------------- */
 
 /* Output --------------------------------------------------------------------------- */
 
@@ -61,29 +57,6 @@ int trib_tcp_client_flush(struct trib_tcp_client *t)
 }
 
 /* Connecting ----------------------------------------------------------------------- */
-
-/* Connecting ----------------------------------------------------------------------- */
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-/* Back off before the next attempt, with 50 % jitter, so that ranks do not connect at
- * once. */
-void trib_tcp_client_back_off(struct trib_tcp_client *t, int *wait_ms)
-{
-    int ms = *wait_ms / 2 + (int)(next_random(&t->jitter) % (uint64_t)*wait_ms);
-    int left = trib_deadline_left_ms(t->deadline);
-
-    if (ms > left)
-        ms = left;
-    (void)trib_idle_sleep(t->idle, (uint64_t)ms * 1000000);
-    *wait_ms = *wait_ms * 3 / 2 < RETRY_LAST_MS ? *wait_ms * 3 / 2 : RETRY_LAST_MS;
-}
 
 trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *why)
 {
@@ -131,10 +104,10 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     char why[128] = "", from[64];
     char last[sizeof(why)] = "";
     char name[TRIB_RANK_NAME_BYTES];
-    int wait_ms = TRIB_TCP_RETRY_MS;
     uint64_t refused = trib_deadline_ms(REFUSED_MS);
     bool warned = again;
 
+    t->retry.ms = TRIB_TCP_RETRY_MS;
     while ((t->fd = trib_sockets_connect(&t->root, t->deadline, t->idle, last,
                                          sizeof(last))) < 0) {
         int error = errno;
@@ -156,7 +129,7 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
             trib_log(t->log, TRIB_LOG_WARN, "boot", "%s (%s): %s; trying again",
                      t->root.host, trib_tcp_root_from(&t->root, from), why);
         warned = true;
-        trib_tcp_client_back_off(t, &wait_ms);
+        trib_dial_pause(&t->retry, t->deadline, t->idle);
     }
     trib_net_met_by(t->fd, &t->boot.met);
     t->heard = trib_now_ns();
@@ -172,8 +145,7 @@ trib_status_t trib_tcp_client_connect(struct trib_tcp_client *t, bool again)
     return TRIB_OK;
 }
 
-/* Responses of rank 0
- * ---------------------------------------------------------------- */
+/* Responses of rank 0 -------------------------------------------------------------- */
 
 trib_status_t trib_tcp_client_lost(struct trib_tcp_client *t,
                                    const struct trib_tcp_exchange *q)

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/dial.h"
 #include "base/idle_function.h"
 #include "base/sockets.h"
 #include "boot/boot.h"
@@ -19,6 +20,7 @@
 #include "boot/tcp/tcp_server.h"
 
 #define TRIB_TCP_RETRY_MS 20 /* pause after the first connection attempt; it grows */
+#define TRIB_TCP_RETRY_MOST_MS 1000
 
 struct trib_tcp_client {
     struct trib_boot boot;
@@ -41,7 +43,7 @@ struct trib_tcp_client {
     uint64_t deadline; /* last resort; the server decides earlier */
     uint64_t ticked;
     uint64_t now;
-    uint64_t jitter;
+    struct trib_dial_retry retry;
 
     uint8_t *in;
     size_t in_len;
@@ -75,10 +77,6 @@ void trib_tcp_client_put_gather(struct trib_tcp_client *t,
 /** trib_tcp_client_flush - send as much as the socket accepts; return 0, or the errno
  * of a lost connection. */
 int trib_tcp_client_flush(struct trib_tcp_client *t);
-
-/** trib_tcp_client_back_off - sleep before the next attempt to connect; *wait_ms
- * grows. */
-void trib_tcp_client_back_off(struct trib_tcp_client *t, int *wait_ms);
 
 /**
  * trib_tcp_client_connect - connect to rank 0 and send HELLO, before the deadline.

@@ -3,15 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/dial.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "base/wait.h"
 
 #define MAGIC UINT32_C(0x54726250) /* "TrbP": never changes */
 #define FAIL_MS 1000
@@ -38,13 +37,11 @@ static trib_status_t gone(struct put_wire *wire)
                      "%s closed the connection: see the messages there", wire->who);
 }
 
-/* Wait until the socket is readable or writable. */
-static trib_status_t await(struct put_wire *wire, short events, uint64_t deadline)
+/* Report why an exchange failed. */
+static trib_status_t failed(struct put_wire *wire)
 {
-    if (trib_wait_fd(wire->fd, events, deadline, NULL))
-        return TRIB_OK;
     if (errno != ETIMEDOUT)
-        return trib_fail(wire->err, TRIB_ERR_SYSTEM, "poll: %m");
+        return gone(wire);
     return trib_fail(wire->err, TRIB_ERR_TIMEOUT,
                      "no answer from %s: is it stopped, or is it another program? "
                      "TRIB_BOOT_TIMEOUT_MS and TRIB_TIMEOUT_MS limit the wait",
@@ -54,22 +51,9 @@ static trib_status_t await(struct put_wire *wire, short events, uint64_t deadlin
 static trib_status_t send_all(struct put_wire *wire, const void *bytes, size_t len,
                               uint64_t deadline)
 {
-    const char *p = bytes;
+    const struct trib_dialled peer = {.fd = wire->fd, .deadline = deadline};
 
-    while (len > 0) {
-        ssize_t n = send(wire->fd, p, len, MSG_NOSIGNAL);
-        if (n > 0) {
-            p += n;
-            len -= (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            trib_status_t status = await(wire, POLLOUT, deadline);
-            if (status != TRIB_OK)
-                return status;
-        } else if (n < 0 && errno != EINTR) {
-            return gone(wire);
-        }
-    }
-    return TRIB_OK;
+    return trib_dial_send(&peer, bytes, len) ? TRIB_OK : failed(wire);
 }
 
 trib_status_t put_wire_send(struct put_wire *wire, enum put_kind kind, const void *body,
@@ -84,22 +68,9 @@ trib_status_t put_wire_send(struct put_wire *wire, enum put_kind kind, const voi
 static trib_status_t receive_all(struct put_wire *wire, void *bytes, size_t len,
                                  uint64_t deadline)
 {
-    char *p = bytes;
+    const struct trib_dialled peer = {.fd = wire->fd, .deadline = deadline};
 
-    while (len > 0) {
-        ssize_t n = recv(wire->fd, p, len, 0);
-        if (n > 0) {
-            p += n;
-            len -= (size_t)n;
-        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-            return gone(wire);
-        } else {
-            trib_status_t status = await(wire, POLLIN, deadline);
-            if (status != TRIB_OK)
-                return status;
-        }
-    }
-    return TRIB_OK;
+    return trib_dial_receive(&peer, bytes, len) ? TRIB_OK : failed(wire);
 }
 
 static trib_status_t strange(struct put_wire *wire)

@@ -4,6 +4,7 @@ base_tests = \
 	tests/base/test_cgroup \
 	tests/base/test_config \
 	tests/base/test_cpu \
+	tests/base/test_dial \
 	tests/base/test_error \
 	tests/base/test_fd \
 	tests/base/test_quota \

@@ -90,20 +90,27 @@ trib_status_t trib_ip_endpoint_read(const struct trib_ip_endpoint *e,
     return status;
 }
 
+int trib_ip_endpoint_reach(struct trib_ip_endpoint *e, const struct trib_net_list *list,
+                           uint16_t port, uint64_t boot, uint64_t net,
+                           struct trib_net_found *found)
+{
+    const struct trib_net_place place = {
+        .list = list,
+        .port = port,
+        .near = boot && boot == e->me.boot && net == e->net && net,
+        .apart = boot && e->me.boot && boot != e->me.boot,
+    };
+
+    assert(!place.near || !place.apart);
+    return trib_net_reach(&e->ways, &place, found);
+}
+
 trib_status_t trib_ip_endpoint_connect(struct trib_ip_endpoint *e,
                                        const struct trib_ip_address *a,
                                        struct trib_error *err, int *fd_out,
                                        struct trib_net_found *found)
 {
-    const struct trib_net_place place = {
-        .list = &a->list,
-        .port = a->port,
-        .near = a->boot && a->boot == e->me.boot && a->net == e->net && a->net,
-        .apart = a->boot && e->me.boot && a->boot != e->me.boot,
-    };
-
-    assert(!place.near || !place.apart);
-    *fd_out = trib_net_reach(&e->ways, &place, found);
+    *fd_out = trib_ip_endpoint_reach(e, &a->list, a->port, a->boot, a->net, found);
     if (*fd_out >= 0)
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_PEER_LOST,

@@ -89,6 +89,12 @@ trib_status_t trib_ip_endpoint_read(const struct trib_ip_endpoint *e,
                                     const struct trib_address *address,
                                     struct trib_ip_address *out);
 
+/** trib_ip_endpoint_reach - trib_net_reach for a process of this boot id and network
+ * namespace; 0: unknown. Within a namespace loopback is used. */
+int trib_ip_endpoint_reach(struct trib_ip_endpoint *e, const struct trib_net_list *list,
+                           uint16_t port, uint64_t boot, uint64_t net,
+                           struct trib_net_found *found);
+
 /**
  * trib_ip_endpoint_connect - open a TCP connection to the owner of an address.
  *

@@ -12,15 +12,14 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/dial.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/ucx/ucx.h"
 
-enum {
-    CONNECT_MS = 8000, /* minimum for the whole handshake: the host may be busy */
-    SLICE_MS = 25, /* interval between liveness checks of a peer */
-};
+/* Minimum for the whole handshake: the host may be busy. */
+#define CONNECT_MS 8000
 
 trib_status_t trib_ucx_address(struct trib_transport *t, struct trib_address *out)
 {
@@ -42,9 +41,9 @@ trib_status_t trib_ucx_reach(struct trib_transport *t, int peer,
 
 /* An outgoing connection during its handshake. */
 struct call {
+    struct ucx *u;
     int peer;
-    int fd;
-    uint64_t until;
+    struct trib_dialled dialled;
     uint64_t checked_at; /* for trib_peer_liveness_due */
     const struct trib_ip_address *address;
     struct trib_proof proof;
@@ -52,42 +51,14 @@ struct call {
 
 /* Return true unless the peer is known to have died, or was stopped for
  * stop_timeout_ms. */
-static bool is_alive(struct ucx *u, struct call *c)
+static bool is_alive(void *arg)
 {
+    struct call *c = arg;
     char why[TRIB_WHY_MAX];
 
-    return !trib_peer_liveness_lost(&u->peers[c->peer].base.liveness,
+    return !trib_peer_liveness_lost(&c->u->peers[c->peer].base.liveness,
                                     trib_peer_liveness_due(&c->checked_at),
-                                    u->cfg->stop_timeout_ms, why, sizeof(why));
-}
-
-/* Read `len` bytes. Return false and set errno on failure; errno 0 means end of
- * stream. */
-static bool read_all(struct ucx *u, struct call *c, void *to, size_t len)
-{
-    int fd = c->fd;
-    uint8_t *bytes = to;
-
-    for (size_t have = 0; have < len;) {
-        ssize_t n = recv(fd, bytes + have, len - have, MSG_DONTWAIT);
-        if (n > 0) {
-            have += (size_t)n;
-            continue;
-        }
-        bool later = n < 0 && (errno == EAGAIN || errno == EINTR);
-        if (n == 0)
-            errno = 0;
-        if (!later)
-            return false;
-        if (!trib_idle_answer(u->idle) && !trib_deadline_passed(c->until) &&
-            is_alive(u, c)) {
-            (void)trib_wait_fd(fd, POLLIN, trib_deadline_ms(SLICE_MS), u->idle);
-            continue;
-        }
-        errno = ETIMEDOUT;
-        return false;
-    }
-    return true;
+                                    c->u->cfg->stop_timeout_ms, why, sizeof(why));
 }
 
 static bool send_hello(const struct ucx *u, struct call *c)
@@ -107,16 +78,17 @@ static bool send_hello(const struct ucx *u, struct call *c)
     if (!trib_ucx_begin_proof(u, c->peer, &hello, &c->proof))
         return false;
     /* The send buffer of a new socket has room for both. */
-    return send(c->fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_MORE) ==
+    return send(c->dialled.fd, &hello, sizeof(hello), MSG_NOSIGNAL | MSG_MORE) ==
                sizeof(hello) &&
-           send(c->fd, u->name, u->name_len, MSG_NOSIGNAL) == (ssize_t)u->name_len;
+           send(c->dialled.fd, u->name, u->name_len, MSG_NOSIGNAL) ==
+               (ssize_t)u->name_len;
 }
 
 /* Report why a hello got no answer. */
 static trib_status_t unanswered(struct ucx *u, const struct trib_ip_address *a,
                                 int error)
 {
-    if (error == ETIMEDOUT)
+    if (error == ETIMEDOUT || error == ECANCELED)
         return trib_fail(u->err, TRIB_ERR_PEER_LOST,
                          "process %d does not answer at port %u: is it stopped?",
                          a->pid, a->port);
@@ -151,10 +123,10 @@ static trib_status_t answer_challenge(struct ucx *u, struct call *c,
         return TRIB_OK; /* the caller reports why */
     if (control->magic != UCX_MAGIC || control->kind != UCX_CHALLENGE)
         return fail_wrong_process(u, c->address);
-    if (!read_all(u, c, &challenge, sizeof(challenge)))
+    if (!trib_dial_receive(&c->dialled, &challenge, sizeof(challenge)))
         return unanswered(u, c->address, errno);
     bool right = trib_proof_answer(u->secret, &c->proof, &challenge, proof);
-    bool sent = send(c->fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
+    bool sent = trib_dial_send(&c->dialled, proof, sizeof(proof));
     if (!right)
         return trib_fail(
             u->err, TRIB_ERR_PEER_LOST,
@@ -162,7 +134,7 @@ static trib_status_t answer_challenge(struct ucx *u, struct call *c,
             "place, " TRIB_PROOF_OTHER_SECRET,
             c->address->pid);
     u->peers[c->peer].out_key = trib_ucx_message_key(u, &c->proof);
-    if (!sent || !read_all(u, c, control, sizeof(*control)))
+    if (!sent || !trib_dial_receive(&c->dialled, control, sizeof(*control)))
         return unanswered(u, c->address, errno);
     return TRIB_OK;
 }
@@ -175,9 +147,9 @@ static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
     struct ucx_control control;
     char why[TRIB_WHY_MAX];
 
-    assert(c->fd >= 0);
+    assert(c->dialled.fd >= 0);
     *name_out = NULL;
-    if (!send_hello(u, c) || !read_all(u, c, &control, sizeof(control)))
+    if (!send_hello(u, c) || !trib_dial_receive(&c->dialled, &control, sizeof(control)))
         return unanswered(u, a, errno);
     trib_status_t status =
         ucx_has_secret(u) ? answer_challenge(u, c, &control) : TRIB_OK;
@@ -194,7 +166,7 @@ static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
     void *name = trib_ucx_name_room((size_t)control.value);
     if (!name)
         return trib_fail(u->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (!read_all(u, c, name, (size_t)control.value)) {
+    if (!trib_dial_receive(&c->dialled, name, (size_t)control.value)) {
         free(name);
         return unanswered(u, a, errno);
     }
@@ -229,7 +201,7 @@ static trib_status_t wire_up(struct ucx *u, struct call *c, const void *name)
                          trib_ucx_status_text(&u->api, made));
     /* Flush in slices, to notice if the peer dies. */
     for (bool up = false; status == TRIB_OK && !up;) {
-        up = trib_ucx_flush(u, peer, trib_deadline_ms(SLICE_MS));
+        up = trib_ucx_flush(u, peer, trib_deadline_ms(TRIB_DIAL_ALIVE_MS));
         if (up) {
             trib_ucx_send_control(u, peer, UCX_UP, 0);
             return TRIB_OK;
@@ -241,7 +213,7 @@ static trib_status_t wire_up(struct ucx *u, struct call *c, const void *name)
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
         if (fault == UCS_OK && !trib_idle_look(u->idle) &&
-            !trib_deadline_passed(c->until) && is_alive(u, c))
+            !trib_deadline_passed(c->dialled.deadline) && is_alive(c))
             continue;
         status =
             trib_fail(u->err, TRIB_ERR_PEER_LOST, "process %d: %s", p->base.who.pid,
@@ -272,12 +244,12 @@ static trib_status_t connect_peer(struct ucx *u, struct call *c)
     trib_status_t status = handshake(u, c, &name);
 
     if (status != TRIB_OK) {
-        close(c->fd);
+        close(c->dialled.fd);
         return status;
     }
     pthread_mutex_lock(&u->links);
-    p->out = c->fd;
-    trib_ucx_watch_fd(u, c->fd, c->peer, true);
+    p->out = c->dialled.fd;
+    trib_ucx_watch_fd(u, p->out, c->peer, true);
     pthread_mutex_unlock(&u->links);
     status = wire_up(u, c, name);
     free(name);
@@ -306,12 +278,17 @@ trib_status_t trib_ucx_connect(struct trib_transport *t, int peer,
     const struct trib_ip_identity who = trib_ip_identity_of(&a);
     trib_ip_endpoint_watch(&u->local, peer, &who, found.ip, &p->base);
     const int stop_ms = u->cfg->stop_timeout_ms;
-    struct call call = {.peer = peer,
-                        .fd = fd,
-                        .until = trib_limit_deadline(
-                            stop_ms && stop_ms < CONNECT_MS ? CONNECT_MS : stop_ms),
-                        .checked_at = trib_now_ns(),
-                        .address = &a};
+    struct call call = {
+        .u = u,
+        .peer = peer,
+        .dialled = {.fd = fd,
+                    .deadline = trib_limit_deadline(
+                        stop_ms && stop_ms < CONNECT_MS ? CONNECT_MS : stop_ms),
+                    .idle = u->idle,
+                    .is_alive = is_alive,
+                    .arg = &call},
+        .checked_at = trib_now_ns(),
+        .address = &a};
     status = connect_peer(u, &call);
     if (status != TRIB_OK) {
         trib_peer_liveness_end(&p->base.liveness);

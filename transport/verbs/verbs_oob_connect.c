@@ -8,7 +8,6 @@
  * as established only after the peer's device has acknowledged an empty write.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/dial.h"
 #include "base/log.h"
 #include "base/memlock.h"
 #include "base/time.h"
-#include "base/wait.h"
 #include "transport/verbs/verbs.h"
 
 enum {
@@ -67,42 +66,14 @@ static uint64_t step_deadline(uint64_t until, int ms)
     return trib_deadline_ms(left < ms ? left : ms);
 }
 
-/* Connect to the first address that answers; within a host use loopback. */
 static int open_oob_socket(struct verbs *v, const struct verbs_address *a,
                            struct trib_net_found *out)
 {
     struct trib_net_list list = {0};
-    struct trib_net_place place = {
-        .list = &list,
-        .port = a->oob_port,
-        .near =
-            a->boot && a->boot == v->local.me.boot && a->net == v->local.net && a->net,
-        .apart = a->boot && v->local.me.boot && a->boot != v->local.me.boot,
-    };
 
     for (int i = 0; i < a->n + a->more && i < VERBS_ADDRESSES; i++)
         (void)trib_net_list_put(&list, a->ip[i].bytes);
-    return trib_net_reach(&v->local.ways, &place, out);
-}
-
-/* Read `bytes` bytes. Return false and set errno on failure; 0 means end of stream. */
-static bool receive(int fd, void *to, size_t bytes, uint64_t deadline,
-                    struct trib_idle *idle)
-{
-    uint8_t *at = to;
-
-    while (bytes) {
-        ssize_t n = recv(fd, at, bytes, 0);
-        if (n == 0)
-            errno = 0;
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            return false;
-        at += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
-        if (bytes && !trib_wait_fd(fd, POLLIN, deadline, idle))
-            return false;
-    }
-    return true;
+    return trib_ip_endpoint_reach(&v->local, &list, a->oob_port, a->boot, a->net, out);
 }
 
 static trib_status_t report_refusal(struct oob_attempt *d)
@@ -122,12 +93,14 @@ static trib_status_t report_refusal(struct oob_attempt *d)
 /* Send `n` bytes and receive the reply. */
 static trib_status_t send_request(struct oob_attempt *d, const void *bytes, size_t n)
 {
-    uint64_t deadline = step_deadline(d->until, REPLY_MS);
-    int wait_ms = trib_deadline_left_ms(deadline);
+    const struct trib_dialled peer = {.fd = d->link.oob_fd,
+                                      .deadline = step_deadline(d->until, REPLY_MS),
+                                      .idle = d->v->idle};
+    int wait_ms = trib_deadline_left_ms(peer.deadline);
 
-    if (send(d->link.oob_fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
+    if (!trib_dial_send(&peer, bytes, n))
         return fail(d, TRIB_ERR_PEER_LOST, "its listener cannot be reached: %m");
-    if (!receive(d->link.oob_fd, &d->reply, sizeof(d->reply), deadline, d->v->idle)) {
+    if (!trib_dial_receive(&peer, &d->reply, sizeof(d->reply))) {
         if (errno == ETIMEDOUT)
             return fail(d, TRIB_ERR_PEER_LOST,
                         "no answer for %.1f s: is the process stopped?", wait_ms / 1e3);
