@@ -45,13 +45,14 @@ build() {
 }
 
 check() { # room of tests: those that the page adds, and one of all texts of all rows
-    local test status=0
+    local test name status=0
 
     build
     read -ra libraries < <(pkg-config --libs inih libxxhash jansson hwloc cmocka)
     libraries+=(-lhtscodecs -lm -lpthread)
     for test in "tests/$1"/*/test_*.c "$SOURCE/tests/$1/test_fuzzed.c"; do
-        grep -q "${test#"$SOURCE/"}" <(sed 's/ \\$/.c/' tests/"$1"/local.mk)
+        name=${test#"$SOURCE/"}
+        grep -qw "${name%.c}" tests/"$1"/local.mk
         link build/tried "$test" "$(archives corpus)" "$(archives tribtest)"
         test=${test#"$SOURCE/"}
         if abs_top_srcdir=$SOURCE build/tried >said 2>&1; then

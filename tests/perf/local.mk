@@ -1,44 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-perf_tests = \
-	tests/perf/test_classes \
-	tests/perf/coll/test_loss \
-	tests/perf/coll/test_overlap_bounds \
-	tests/perf/coll/test_perf_oracle \
-	tests/perf/test_putargs \
-	tests/perf/test_putendpoints \
-	tests/perf/test_putwire \
-	tests/perf/test_report \
-	tests/perf/test_results \
-	tests/perf/common/test_columns \
-	tests/perf/common/test_samples \
-	tests/perf/common/test_sizes \
-	tests/perf/coll/test_writer
-check_PROGRAMS += $(perf_tests)
-TESTS += $(perf_tests)
+check_tests += tests/perf/coll/test_loss tests/perf/coll/test_overlap_bounds tests/perf/coll/test_perf_oracle \
+	tests/perf/coll/test_writer tests/perf/common/test_columns tests/perf/common/test_samples \
+	tests/perf/common/test_sizes tests/perf/test_classes tests/perf/test_putargs tests/perf/test_putendpoints \
+	tests/perf/test_putwire tests/perf/test_report tests/perf/test_results
+check_scripts += tests/perf/coll/test_calibrate.sh tests/perf/probes/test_elastic.sh tests/perf/test_agg.sh \
+	tests/perf/test_bench_auto.sh tests/perf/test_bench_coded.sh tests/perf/test_bench_cost.sh \
+	tests/perf/test_bench_interrupted.sh tests/perf/test_bench_mpi.sh tests/perf/test_bench_service.sh \
+	tests/perf/test_bench_wan.sh tests/perf/test_beside.sh tests/perf/test_codec.sh tests/perf/test_perf_overlap.sh \
+	tests/perf/test_perf_report.sh tests/perf/test_put.sh tests/perf/test_store_pushes.sh tests/perf/test_trib_perf.sh
+dist_check_SCRIPTS += tests/perf/test_sim.sh
 EXTRA_DIST += tests/regress/classes.csv
-perf_test_scripts = \
-	tests/perf/test_agg.sh \
-	tests/perf/test_bench_interrupted.sh \
-	tests/perf/test_bench_coded.sh \
-	tests/perf/test_bench_auto.sh \
-	tests/perf/test_bench_cost.sh \
-	tests/perf/test_bench_mpi.sh \
-	tests/perf/test_bench_service.sh \
-	tests/perf/test_bench_wan.sh \
-	tests/perf/test_codec.sh \
-	tests/perf/test_put.sh \
-	tests/perf/coll/test_calibrate.sh \
-	tests/perf/probes/test_elastic.sh \
-	tests/perf/test_perf_overlap.sh \
-	tests/perf/test_beside.sh \
-	tests/perf/test_perf_report.sh \
-	tests/perf/test_trib_perf.sh
-dist_check_SCRIPTS += $(perf_test_scripts)
-TESTS += $(perf_test_scripts)
 
 PERF_TEST_LIBS = $(PERF_LIBS) $(TEST_LIBS)
-tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) \
-	$(TEST_LIBS)
+tests_perf_test_classes_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS) $(TEST_LIBS)
 tests_perf_coll_test_loss_LDADD = $(PERF_TEST_LIBS)
 tests_perf_coll_test_overlap_bounds_LDADD = $(PERF_TEST_LIBS)
 tests_perf_coll_test_perf_oracle_LDADD = $(PERF_TEST_LIBS)
@@ -53,12 +27,8 @@ tests_perf_test_report_LDADD = libperfreport.la $(PERF_TEST_LIBS)
 tests_perf_test_results_LDADD = libaggperf.la $(PERF_TEST_LIBS)
 tests_perf_coll_test_writer_LDADD = $(PERF_TEST_LIBS)
 
-dist_check_SCRIPTS += tests/perf/test_store_pushes.sh
-TESTS += tests/perf/test_store_pushes.sh
-
 if TRIB_SIMGRID
 TESTS += tests/perf/test_sim.sh
 endif
-dist_check_SCRIPTS += tests/perf/test_sim.sh
 
 EXTRA_DIST += tests/tools/parse.h

@@ -1,95 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-transport_tests = \
-	tests/transport/auto/test_auto \
-	tests/transport/test_conformance \
-	tests/transport/common/test_handout \
-	tests/transport/common/test_guard \
-	tests/transport/common/test_handout_ask \
-	tests/transport/common/test_ip_endpoint \
-	tests/transport/common/test_net_addr \
-	tests/transport/common/test_net_fence \
-	tests/transport/common/test_net_ways \
-	tests/transport/common/test_op_defaults \
-	tests/transport/common/test_peer \
-	tests/transport/common/test_peer_liveness \
-	tests/transport/common/test_segment \
-	tests/transport/common/test_own_memory \
-	tests/transport/common/test_heartbeat \
-	tests/transport/common/test_absence \
-	tests/transport/multirail/test_multirail \
-	tests/transport/common/test_sealed_record \
-	tests/transport/common/test_region_table \
-	tests/transport/shm/test_shm \
-	tests/transport/shm/test_shm_guard \
-	tests/transport/tcp/test_tcp_borrow \
-	tests/transport/tcp/test_tcp_duplex \
-	tests/transport/tcp/test_tcp_connect \
-	tests/transport/tcp/test_tcp_listen \
-	tests/transport/tcp/test_tcp_proof \
-	tests/transport/tcp/test_tcp_receive \
-	tests/transport/tcp/test_tcp_seal \
-	tests/transport/test_transport \
-	tests/transport/verbs/test_verbs_gid_select \
-	tests/transport/decorators/test_decorators
-check_PROGRAMS += $(transport_tests)
-TESTS += $(transport_tests)
-conformance_sources = \
-	tests/transport/conformance.c tests/transport/conformance.h \
-	tests/transport/conformance_data.c \
-	tests/transport/conformance_life.c \
-	tests/transport/conformance_main.c
-tests_transport_test_conformance_SOURCES = \
-	tests/transport/test_conformance.c $(conformance_sources)
+check_tests += tests/transport/auto/test_auto tests/transport/common/test_absence tests/transport/common/test_guard \
+	tests/transport/common/test_handout tests/transport/common/test_handout_ask tests/transport/common/test_heartbeat \
+	tests/transport/common/test_ip_endpoint tests/transport/common/test_net_addr tests/transport/common/test_net_fence \
+	tests/transport/common/test_net_ways tests/transport/common/test_op_defaults tests/transport/common/test_own_memory \
+	tests/transport/common/test_peer tests/transport/common/test_peer_liveness tests/transport/common/test_region_table \
+	tests/transport/common/test_sealed_record tests/transport/common/test_segment \
+	tests/transport/decorators/test_decorators tests/transport/multirail/test_multirail tests/transport/shm/test_shm \
+	tests/transport/shm/test_shm_guard tests/transport/tcp/test_tcp_borrow tests/transport/tcp/test_tcp_connect \
+	tests/transport/tcp/test_tcp_duplex tests/transport/tcp/test_tcp_listen tests/transport/tcp/test_tcp_proof \
+	tests/transport/tcp/test_tcp_receive tests/transport/tcp/test_tcp_seal tests/transport/test_conformance \
+	tests/transport/test_transport tests/transport/verbs/test_verbs_gid_select
+conformance_sources = tests/transport/conformance.c tests/transport/conformance.h tests/transport/conformance_data.c \
+	tests/transport/conformance_life.c tests/transport/conformance_main.c
+tests_transport_test_conformance_SOURCES = tests/transport/test_conformance.c $(conformance_sources)
 if TRIB_UCX
-check_PROGRAMS += tests/transport/ucx/test_ucx
-TESTS += tests/transport/ucx/test_ucx
+check_tests += tests/transport/ucx/test_ucx
 endif
 if TRIB_VERBS
-verbs_tests = \
-	tests/transport/auto/test_auto_mem \
-	tests/transport/auto/test_auto_verbs \
-	tests/transport/verbs/test_verbs \
-	tests/transport/verbs/test_verbs_conformance \
-	tests/transport/verbs/test_verbs_connect \
-	tests/transport/verbs/test_verbs_oob_connect \
-	tests/transport/verbs/test_verbs_oob_listener \
-	tests/transport/verbs/test_verbs_liveness \
-	tests/transport/verbs/test_verbs_multiport
-check_PROGRAMS += $(verbs_tests)
-TESTS += $(verbs_tests)
-fake_verbs_sources = \
-	tests/harness/fake_hub.h \
-	tests/harness/fake_cq.c \
-	tests/harness/fake_memory.c \
-	tests/harness/fake_queues.c \
-	tests/harness/fake_rdmacm.c \
-	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
-tests_transport_auto_test_auto_verbs_SOURCES = \
-	tests/transport/auto/test_auto_verbs.c tests/transport/auto/auto_verbs_rig.h \
-	tests/transport/pair.h $(fake_verbs_sources)
-tests_transport_auto_test_auto_mem_SOURCES = \
-	tests/transport/auto/test_auto_mem.c tests/transport/auto/auto_verbs_rig.h \
-	tests/transport/pair.h $(fake_verbs_sources)
-tests_transport_verbs_test_verbs_SOURCES = \
-	tests/transport/verbs/test_verbs.c tests/transport/pair.h tests/transport/verbs/verbs_pair.h \
-	$(fake_verbs_sources)
-tests_transport_verbs_test_verbs_connect_SOURCES = \
-	tests/transport/verbs/test_verbs_connect.c tests/transport/pair.h \
+check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \
+	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_conformance \
+	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_liveness \
+	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
+	tests/transport/verbs/test_verbs_oob_listener
+fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cq.c tests/harness/fake_memory.c \
+	tests/harness/fake_queues.c tests/harness/fake_rdmacm.c tests/harness/fake_verbs.c tests/harness/fake_verbs.h
+tests_transport_auto_test_auto_verbs_SOURCES = tests/transport/auto/test_auto_verbs.c \
+	tests/transport/auto/auto_verbs_rig.h tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_auto_test_auto_mem_SOURCES = tests/transport/auto/test_auto_mem.c \
+	tests/transport/auto/auto_verbs_rig.h tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_SOURCES = tests/transport/verbs/test_verbs.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
-verbs_oob_pair = tests/transport/pair.h tests/transport/verbs/verbs_pair.h \
-	tests/transport/verbs/verbs_oob_pair.h $(fake_verbs_sources)
-tests_transport_verbs_test_verbs_oob_connect_SOURCES = \
-	tests/transport/verbs/test_verbs_oob_connect.c $(verbs_oob_pair)
-tests_transport_verbs_test_verbs_oob_listener_SOURCES = \
-	tests/transport/verbs/test_verbs_oob_listener.c $(verbs_oob_pair)
-tests_transport_verbs_test_verbs_liveness_SOURCES = \
-	tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
+tests_transport_verbs_test_verbs_connect_SOURCES = tests/transport/verbs/test_verbs_connect.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
-tests_transport_verbs_test_verbs_multiport_SOURCES = \
-	tests/transport/verbs/test_verbs_multiport.c tests/transport/pair.h $(fake_verbs_sources)
-tests_transport_verbs_test_verbs_conformance_SOURCES = \
-	tests/transport/verbs/test_verbs_conformance.c $(conformance_sources) \
+verbs_oob_pair = tests/transport/pair.h tests/transport/verbs/verbs_pair.h tests/transport/verbs/verbs_oob_pair.h \
 	$(fake_verbs_sources)
+tests_transport_verbs_test_verbs_oob_connect_SOURCES = tests/transport/verbs/test_verbs_oob_connect.c \
+	$(verbs_oob_pair)
+tests_transport_verbs_test_verbs_oob_listener_SOURCES = tests/transport/verbs/test_verbs_oob_listener.c \
+	$(verbs_oob_pair)
+tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_verbs_multiport.c \
+	tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_conformance_SOURCES = tests/transport/verbs/test_verbs_conformance.c \
+	$(conformance_sources) $(fake_verbs_sources)
 endif
 
 EXTRA_DIST += tests/transport/connect_to.h tests/transport/multirail/multirail_rig.h \

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_check_SCRIPTS += tests/agg/daemon/test_see.sh
-TESTS += tests/agg/daemon/test_see.sh
-dist_check_SCRIPTS += tests/agg/daemon/test_contrib.sh
-TESTS += tests/agg/daemon/test_contrib.sh
+check_scripts += tests/agg/daemon/test_contrib.sh tests/agg/daemon/test_see.sh

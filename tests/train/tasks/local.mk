@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if TRIB_EXAMPLES
-check_PROGRAMS += tests/train/tasks/test_mnist tests/train/tasks/test_tasks
-TESTS += tests/train/tasks/test_mnist tests/train/tasks/test_tasks
+check_tests += tests/train/tasks/test_mnist tests/train/tasks/test_tasks
 tests_train_tasks_test_mnist_SOURCES = tests/train/tasks/test_mnist.c train/tasks/mnist.c
 tests_train_tasks_test_mnist_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS)
 tests_train_tasks_test_mnist_LDADD = $(ZLIB_LIBS) $(TEST_LIBS)
