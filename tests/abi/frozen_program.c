@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program of the last release: it is built with frozen.h alone, and linked to today's
- * library. Each struct that it gives away ends at a page that nobody may touch.
+ * library. Before the first release it is built with today's headers. Each struct that
+ * it passes ends at a page that nobody may touch.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if __has_include("tests/abi/frozen.h")
 #include "tests/abi/frozen.h"
+#else
+#include <tributary.h>
+#endif
 
 enum { COUNT = 1237 };
 
