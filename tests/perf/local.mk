@@ -4,10 +4,9 @@ check_tests += tests/perf/coll/test_loss tests/perf/coll/test_overlap_bounds tes
 	tests/perf/common/test_sizes tests/perf/test_classes tests/perf/test_putargs tests/perf/test_putendpoints \
 	tests/perf/test_putwire tests/perf/test_report tests/perf/test_results
 check_scripts += tests/perf/coll/test_calibrate.sh tests/perf/probes/test_elastic.sh tests/perf/test_agg.sh \
-	tests/perf/test_bench_auto.sh tests/perf/test_bench_coded.sh tests/perf/test_bench_cost.sh \
-	tests/perf/test_bench_interrupted.sh tests/perf/test_bench_mpi.sh tests/perf/test_bench_service.sh \
-	tests/perf/test_bench_wan.sh tests/perf/test_beside.sh tests/perf/test_codec.sh tests/perf/test_perf_overlap.sh \
-	tests/perf/test_perf_report.sh tests/perf/test_put.sh tests/perf/test_store_pushes.sh tests/perf/test_trib_perf.sh
+	tests/perf/test_bench_interrupted.sh tests/perf/test_bench_service.sh tests/perf/test_bench_tables.sh \
+	tests/perf/test_beside.sh tests/perf/test_codec.sh tests/perf/test_perf_overlap.sh tests/perf/test_perf_report.sh \
+	tests/perf/test_put.sh tests/perf/test_store_pushes.sh tests/perf/test_trib_perf.sh
 dist_check_SCRIPTS += tests/perf/test_sim.sh
 EXTRA_DIST += tests/regress/classes.csv
 
