@@ -331,6 +331,12 @@ const char *trib_reason_label(enum trib_service_reason reason);
 /** trib_service_view_free - free the members of a view and zero it. */
 void trib_service_view_free(struct trib_service_view *view);
 
+/** trib_metrics_since - return the time from then_ns to now_ns, at least 0. */
+static inline uint64_t trib_metrics_since(uint64_t then_ns, uint64_t now_ns)
+{
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 /* --- renderers: pure; the caller frees the text; NULL: out of memory --- */
 
 /** trib_metrics_text - render Prometheus text format, version 0.0.4. */

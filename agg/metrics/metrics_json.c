@@ -20,11 +20,6 @@ static json_t *seconds_json(uint64_t ns)
     return json_real((double)ns * NS);
 }
 
-static uint64_t since(uint64_t then_ns, uint64_t now_ns)
-{
-    return now_ns > then_ns ? now_ns - then_ns : 0;
-}
-
 /* A counter of unit 1, or of unit NS, shown in seconds. */
 static json_t *counter_json(uint64_t value, double unit)
 {
@@ -68,7 +63,8 @@ static json_t *operation_json(const struct trib_job_view *job, uint64_t now_ns)
     json_t *o = json_object();
     json_object_set_new(o, "number", count_json(op->number));
     json_object_set_new(o, "phase", json_string(trib_job_phase_name(op->phase)));
-    json_object_set_new(o, "age_s", seconds_json(since(op->moved_ns, now_ns)));
+    json_object_set_new(o, "age_s",
+                        seconds_json(trib_metrics_since(op->moved_ns, now_ns)));
     json_object_set_new(o, "waits_for",
                         op->waits_for < 0 ? json_null() : json_integer(op->waits_for));
     json_object_set_new(o, "stuck", json_boolean(job->stuck));
@@ -190,10 +186,11 @@ static json_t *job_json(const struct trib_job_view *view, uint64_t now_ns)
     json_object_set_new(o, "name", name_json(job->name));
     json_object_set_new(o, "user", name_json(job->user));
     json_object_set_new(o, "state", json_string(trib_job_state_name(job->state)));
-    json_object_set_new(o, "since_s", seconds_json(since(job->since_ns, now_ns)));
+    json_object_set_new(o, "since_s",
+                        seconds_json(trib_metrics_since(job->since_ns, now_ns)));
     json_object_set_new(o, "left_s",
                         job->deadline_ns && job->deadline_ns != UINT64_MAX
-                            ? seconds_json(since(now_ns, job->deadline_ns))
+                            ? seconds_json(trib_metrics_since(now_ns, job->deadline_ns))
                             : json_null());
     json_object_set_new(o, "position", count_json(job->position));
     json_object_set_new(o, "weight", count_json(job->weight));
