@@ -17,7 +17,7 @@
 #define AGG_DAEMON_ARCHIVE_H
 
 #include "agg/metrics/metrics.h"
-#include "agg/store/snapshot_about.h"
+#include "agg/store/store_snapshot.h"
 #include "base/error.h"
 
 enum {

@@ -11,7 +11,6 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/listeners.c \
 	agg/daemon/draining.c \
 	agg/daemon/queries.c \
-	agg/daemon/from.c \
 	agg/daemon/health.c agg/daemon/health.h \
 	agg/daemon/worker.c agg/daemon/worker.h \
 	agg/daemon/ctl_server.c agg/daemon/ctl_server.h \

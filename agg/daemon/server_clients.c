@@ -4,8 +4,11 @@
  * server. Admission, listeners, commands and the loop call it.
  */
 #include <assert.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agg/daemon/server_parts.h"
@@ -27,6 +30,23 @@ void server_publish(struct server *s)
         if (c->store)
             store_job_set_weight(c->store, weight);
     }
+}
+
+const char *server_from(struct client *c)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t bytes = sizeof(at);
+    char host[48], port[8];
+
+    if (c->from[0] || !c->session)
+        return c->from[0] ? c->from : "a closed connection";
+    if (getpeername(trib_session_fd(c->session), (struct sockaddr *)&at, &bytes) != 0 ||
+        getnameinfo((const struct sockaddr *)&at, bytes, host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return "a closed connection";
+    snprintf(c->from, sizeof(c->from), at.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s",
+             host, port);
+    return c->from;
 }
 
 /* Close a client's connection and end its aggregator or store; `say` goes to its ranks.

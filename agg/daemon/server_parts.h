@@ -138,6 +138,10 @@ void server_event(struct server *s, enum trib_service_counter c);
  * workers. */
 void server_publish(struct server *s);
 
+/** server_from - return the address of its connection, such as "10.1.2.3:45678"; valid
+ * as long as the client. */
+const char *server_from(struct client *c);
+
 /** server_hang_up - close a client's connection and end its aggregator or store; the
  * client is freed once these are gone. */
 void server_hang_up(struct server *s, struct client *c);
@@ -244,9 +248,5 @@ void server_drain(struct server *s, uint32_t uid, uint32_t pid);
 /** drain_step - advance a drain: end it when due, and ask systemd for more time while
  * snapshots are written. */
 void drain_step(struct server *s);
-
-/** server_from - return the address of its connection, such as "10.1.2.3:45678"; valid
- * as long as the client. */
-const char *server_from(struct client *c);
 
 #endif

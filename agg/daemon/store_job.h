@@ -22,7 +22,7 @@
 
 #include "agg/metrics/metrics.h"
 #include "agg/protocol/session.h"
-#include "agg/store/snapshot_about.h"
+#include "agg/store/store_snapshot.h"
 
 struct archive;
 struct credentials;

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libservice_la_SOURCES += \
-	agg/store/snapshot_about.h \
-	agg/store/store_apply.c \
 	agg/store/store_image.c agg/store/store_image.h \
 	agg/store/store_peer.c agg/store/store_peer.h \
 	agg/store/store_rule.c agg/store/store_rule.h \

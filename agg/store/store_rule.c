@@ -1,12 +1,76 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/store/store_rule.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/keyed_text.h"
+
+/* Arithmetic, one block per call --------------------------------------------------- */
+
+static void apply_sgd(const double *params, const struct trib_store_block *b)
+{
+    const double momentum = params[TRIB_SGD_MOMENTUM], decay = params[TRIB_SGD_DECAY];
+    const bool nesterov = params[TRIB_SGD_NESTEROV] != 0;
+    const double *restrict push = b->push;
+    double *restrict x = b->value, *restrict v = b->state[0];
+    const double rate = b->rate;
+
+    assert(b->n <= TRIB_STORE_RULE_BLOCK);
+    if (nesterov) {
+#pragma omp simd
+        for (size_t i = 0; i < b->n; i++) {
+            const double g = push[i] + decay * x[i];
+            v[i] = momentum * v[i] + g;
+            x[i] -= rate * (g + momentum * v[i]);
+        }
+    } else {
+#pragma omp simd
+        for (size_t i = 0; i < b->n; i++) {
+            v[i] = momentum * v[i] + (push[i] + decay * x[i]);
+            x[i] -= rate * v[i];
+        }
+    }
+}
+
+static void apply_adam(const double *params, const struct trib_store_block *b)
+{
+    const double beta1 = params[TRIB_ADAM_BETA1], beta2 = params[TRIB_ADAM_BETA2];
+    const double eps = params[TRIB_ADAM_EPS];
+    const double kept = 1 - b->rate * params[TRIB_ADAM_DECAY];
+    const double first = 1 - pow(beta1, (double)b->step);
+    const double second = 1 - pow(beta2, (double)b->step);
+    const double *restrict push = b->push, rate = b->rate;
+    double *restrict x = b->value, *restrict m = b->state[0], *restrict v = b->state[1];
+
+    assert(b->step > 0 && b->n <= TRIB_STORE_RULE_BLOCK);
+#pragma omp simd
+    for (size_t i = 0; i < b->n; i++) {
+        const double g = push[i];
+        m[i] = beta1 * m[i] + (1 - beta1) * g;
+        v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+        x[i] = kept * x[i] - rate * (m[i] / first) / (sqrt(v[i] / second) + eps);
+    }
+}
+
+static void apply_elastic(const double *params, const struct trib_store_block *b)
+{
+    const double pull = params[TRIB_ELASTIC_PULL];
+    double *restrict x = b->value, *restrict push = b->push;
+
+    assert(b->n <= TRIB_STORE_RULE_BLOCK);
+#pragma omp simd
+    for (size_t i = 0; i < b->n; i++) {
+        const double moved = pull * (push[i] - x[i]);
+        x[i] += moved;
+        push[i] -= moved;
+    }
+}
+
+/* Texts ---------------------------------------------------------------------------- */
 
 #define ABOVE_0 DBL_MIN, (double)FLT_MAX, "a number above 0"
 #define FROM_0 0, (double)FLT_MAX, "a number from 0"
@@ -22,7 +86,7 @@ const struct trib_store_rule_row trib_store_rules[] = {
                 [TRIB_SGD_MOMENTUM] = {"momentum", 0, BELOW_1},
                 [TRIB_SGD_NESTEROV] = {"nesterov", 0, 0, 1, "0 or 1"},
                 [TRIB_SGD_DECAY] = {"decay", 0, FROM_0}},
-     .apply = trib_store_apply_sgd},
+     .apply = apply_sgd},
     {.name = "adam",
      .states = 2,
      .floats = true,
@@ -32,13 +96,13 @@ const struct trib_store_rule_row trib_store_rules[] = {
                 [TRIB_ADAM_BETA2] = {"beta2", 0.999, BELOW_1},
                 [TRIB_ADAM_EPS] = {"eps", 1e-8, ABOVE_0},
                 [TRIB_ADAM_DECAY] = {"decay", 0, FROM_0}},
-     .apply = trib_store_apply_adam},
+     .apply = apply_adam},
     {.name = "elastic",
      .floats = true,
      .gives_push = true,
      .params = {[TRIB_ELASTIC_PULL] = {"pull", NAN, DBL_MIN, 1,
                                        "a number above 0, at most 1"}},
-     .apply = trib_store_apply_elastic},
+     .apply = apply_elastic},
     {.name = NULL},
 };
 

@@ -83,12 +83,6 @@ extern const struct trib_store_rule_row trib_store_rules[];
 trib_status_t trib_store_rule_parse(const char *text, struct trib_error *err,
                                     struct trib_store_rule *out);
 
-/* `apply` functions, in store_apply.c. */
-void trib_store_apply_sgd(const double *params, const struct trib_store_block *block);
-void trib_store_apply_adam(const double *params, const struct trib_store_block *block);
-void trib_store_apply_elastic(const double *params,
-                              const struct trib_store_block *block);
-
 /* Indices of parameters. */
 enum { TRIB_SGD_RATE, TRIB_SGD_MOMENTUM, TRIB_SGD_NESTEROV, TRIB_SGD_DECAY };
 enum {

@@ -16,12 +16,24 @@
 #ifndef AGG_STORE_STORE_SNAPSHOT_H
 #define AGG_STORE_STORE_SNAPSHOT_H
 
-#include "agg/store/snapshot_about.h"
 #include "agg/store/store_image.h"
 
 enum {
     TRIB_SNAPSHOT_FORMAT = 1,
     TRIB_SNAPSHOT_HEAD_BYTES = 504,
+    TRIB_SNAPSHOT_OWNER_BYTES = 32,
+    TRIB_SNAPSHOT_TEXT_BYTES = 68, /* a name with its NUL, padded */
+};
+
+/* Owner, origin and time of a snapshot. */
+struct trib_snapshot_about {
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES]; /* key known to the job's ranks */
+    bool lasting; /* later runs know the key too */
+    int64_t taken_s; /* seconds since 1970 */
+    char user[TRIB_SNAPSHOT_TEXT_BYTES];
+    char job[TRIB_SNAPSHOT_TEXT_BYTES]; /* for display */
+    char name[TRIB_SNAPSHOT_TEXT_BYTES]; /* name of the vector */
+    uint64_t version;
 };
 
 struct trib_snapshot {
