@@ -2,7 +2,8 @@
 /*
  * Byte quotas in a hierarchy: a job's, its user's, the service's. Taking from one also
  * takes from all above. Lock-free: a failed take undoes its partial takes, so other
- * threads may briefly see less than is available, never more.
+ * threads may briefly see less than is available, never more. A quota of NULL has no
+ * limit.
  */
 #ifndef BASE_QUOTA_H
 #define BASE_QUOTA_H

@@ -163,8 +163,6 @@ static trib_status_t charge(struct trib_plan *plan)
 
     plan->charged =
         sizeof(*plan) + trib_run_bytes(&plan->comm->engine, &plan->run, &values);
-    if (!c->quota)
-        return TRIB_OK;
     const struct trib_quota *in_the_way =
         trib_quota_take_mt(c->quota, plan->charged + values);
     if (in_the_way)

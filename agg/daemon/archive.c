@@ -175,7 +175,7 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t n)
 static trib_status_t take_memory(struct archive_task *task, uint64_t n)
 {
     assert(n > 0 && !task->bytes);
-    if (task->quota && trib_quota_take_mt(task->quota, n))
+    if (trib_quota_take_mt(task->quota, n))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
                          "vector %s: restoring it needs %" PRIu64 " bytes, more than "
                          "the job, its user or the service has left",
@@ -185,8 +185,7 @@ static trib_status_t take_memory(struct archive_task *task, uint64_t n)
         task->n = n;
         return TRIB_OK;
     }
-    if (task->quota)
-        trib_quota_give_mt(task->quota, n);
+    trib_quota_give_mt(task->quota, n);
     return trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
                      "out of memory: cannot allocate %" PRIu64 " bytes on the host", n);
 }

@@ -73,7 +73,7 @@ static void drop(struct store_keeper *keeper)
     if (keeper->copies)
         pthread_join(keeper->copier, NULL);
     keeper->copies = false;
-    if (task->bytes && keeper->opts.quota)
+    if (task->bytes)
         trib_quota_give_mt(keeper->opts.quota, task->n);
     free(task->bytes);
     task->bytes = NULL;
@@ -148,7 +148,7 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
 
     trib_store_image(keeper->opts.table, vector, &image);
     task->n = trib_snapshot_bytes(&image);
-    if (keeper->opts.quota && trib_quota_take_mt(keeper->opts.quota, task->n))
+    if (trib_quota_take_mt(keeper->opts.quota, task->n))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
                          "vector %s: a copy for a snapshot needs more memory than the "
                          "job, its user or the service has left",
@@ -156,8 +156,7 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
     task->bytes = malloc(task->n);
     if (task->bytes)
         return TRIB_OK;
-    if (keeper->opts.quota)
-        trib_quota_give_mt(keeper->opts.quota, task->n);
+    trib_quota_give_mt(keeper->opts.quota, task->n);
     return trib_fail(err, TRIB_ERR_NO_MEMORY,
                      "vector %s: out of memory on the host for a snapshot",
                      image.spec.name);
@@ -253,12 +252,12 @@ static void end_write(struct store_keeper *keeper, uint64_t now_ns)
         trib_metrics_count(w, TRIB_JOB_COUNTS_SNAPSHOT_BYTES, keeper->task.n);
     if (!grow(keeper))
         return;
-    keeper->kept[vector] = (struct kept){
-        .changes = keeper->changes,
-        .version = read.about.version,
-        .taken_ns = now_ns,
-        .retry_ns = now_ns + trib_max((uint64_t)PAUSE_MS * 1000000,
-                                      PAUSES * keeper->task.took_ns)};
+    keeper->kept[vector] =
+        (struct kept){.changes = keeper->changes,
+                      .version = read.about.version,
+                      .taken_ns = now_ns,
+                      .retry_ns = now_ns + trib_max((uint64_t)PAUSE_MS * 1000000,
+                                                    PAUSES * keeper->task.took_ns)};
 }
 
 static void end_read(struct store_keeper *keeper)

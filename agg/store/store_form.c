@@ -19,7 +19,7 @@ enum { CHUNKS_A_TICK = 8 };
 static trib_status_t take_quota(struct trib_quota *quota, uint64_t more, uint64_t bytes,
                                 uint32_t rank, struct trib_error *err)
 {
-    if (!quota || !trib_quota_take_mt(quota, more))
+    if (!trib_quota_take_mt(quota, more))
         return TRIB_OK;
     return trib_fail(err, TRIB_ERR_NO_RESOURCE,
                      "%" PRIu64 " bytes for a push or pull of rank %" PRIu32 " exceed "
@@ -45,8 +45,7 @@ trib_status_t trib_store_memory_grow(struct trib_store_memory *memory, uint64_t 
         return st;
     uint8_t *grown = realloc(memory->bytes, bytes);
     if (!grown) {
-        if (memory->quota)
-            trib_quota_give_mt(memory->quota, more);
+        trib_quota_give_mt(memory->quota, more);
         return no_memory(bytes, err);
     }
     memory->bytes = grown;
@@ -56,8 +55,7 @@ trib_status_t trib_store_memory_grow(struct trib_store_memory *memory, uint64_t 
 
 void trib_store_memory_free(struct trib_store_memory *memory)
 {
-    if (memory->quota && memory->room)
-        trib_quota_give_mt(memory->quota, memory->room);
+    trib_quota_give_mt(memory->quota, memory->room);
     free(memory->bytes);
     *memory = (struct trib_store_memory){.quota = memory->quota};
 }
@@ -66,8 +64,7 @@ void trib_store_memory_free(struct trib_store_memory *memory)
 
 static void close_words(struct trib_store_form *form)
 {
-    if (form->indices.quota && form->words_memory)
-        trib_quota_give_mt(form->indices.quota, form->words_memory);
+    trib_quota_give_mt(form->indices.quota, form->words_memory);
     trib_words_close(form->words);
     form->words = NULL;
     form->words_count = form->words_memory = 0;

@@ -41,8 +41,7 @@ trib_status_t trib_store_table_create(uint32_t ranks, struct trib_quota *quota,
 
 static void free_vector(struct trib_store_table *table, struct vector *v)
 {
-    if (table->quota && v->charged)
-        trib_quota_give_mt(table->quota, v->charged);
+    trib_quota_give_mt(table->quota, v->charged);
     for (uint64_t i = 0; v->stripes && i < trib_store_stripes(v->count); i++)
         pthread_mutex_destroy(&v->stripes[i]);
     pthread_mutex_destroy(&v->gate);
@@ -121,7 +120,7 @@ static trib_status_t take_memory(struct trib_store_table *table, struct vector *
                          "vector %s: no host has memory for %" PRIu64 " elements",
                          v->name, v->count);
     const uint64_t bytes = own + vectors * element * v->count;
-    if (table->quota && trib_quota_take_mt(table->quota, bytes))
+    if (trib_quota_take_mt(table->quota, bytes))
         return trib_fail(err, TRIB_ERR_NO_RESOURCE,
                          "vector %s needs %" PRIu64 " bytes with the state of its "
                          "rule, more than the job, its user or the service has left",
