@@ -172,22 +172,24 @@ static bool read_all(int fd, uint8_t *bytes, uint64_t n)
     return true;
 }
 
-static trib_status_t take_memory(struct archive_task *task, uint64_t n)
+trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const char *what,
+                                struct trib_error *err)
 {
     assert(n > 0 && !task->bytes);
     if (trib_quota_take_mt(task->quota, n))
-        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s: restoring it needs %" PRIu64 " bytes, more than "
-                         "the job, its user or the service has left",
-                         task->key.name, n);
+        return trib_fail(err, TRIB_ERR_NO_RESOURCE,
+                         "vector %s: %s needs %" PRIu64
+                         " bytes, more than the job, its "
+                         "user or the service has left",
+                         task->key.name, what, n);
     task->bytes = malloc(n);
-    if (task->bytes) {
-        task->n = n;
+    task->n = n;
+    if (task->bytes)
         return TRIB_OK;
-    }
     trib_quota_give_mt(task->quota, n);
-    return trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
-                     "out of memory: cannot allocate %" PRIu64 " bytes on the host", n);
+    return trib_fail(err, TRIB_ERR_NO_MEMORY,
+                     "vector %s: out of memory on the host for %s", task->key.name,
+                     what);
 }
 
 /* Read a whole file and validate it. */
@@ -203,7 +205,7 @@ static void read_file(const struct archive *a, struct archive_task *task,
                         trib_error_text(&fault));
         return;
     }
-    if (take_memory(task, bytes + 1) != TRIB_OK) {
+    if (archive_make_room(task, bytes + 1, "restoring it", &task->err) != TRIB_OK) {
         close(fd);
         return;
     }

@@ -44,7 +44,7 @@ struct archive_task {
     struct archive_key key;
     uint8_t *bytes; /* allocated; freed by the caller */
     uint64_t n;
-    struct trib_quota *quota; /* charged for a read; the caller returns it */
+    struct trib_quota *quota; /* charged for `bytes`; the caller returns it */
     int wake_fd; /* eventfd written at the end */
     struct trib_snapshot *snapshot; /* receives the result of a read */
     struct trib_error err; /* status 0: success */
@@ -82,6 +82,15 @@ uint64_t archive_written_mt(const struct archive *archive);
 
 /** archive_failed_mt - count a snapshot that failed before it became a task. */
 void archive_failed_mt(struct archive *archive);
+
+/**
+ * archive_make_room - allocate `bytes` of a task, charged to its quota.
+ *
+ * what     uses them, for the message
+ * errors   TRIB_ERR_NO_RESOURCE, TRIB_ERR_NO_MEMORY
+ */
+trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const char *what,
+                                struct trib_error *err);
 
 /** archive_give - queue a task. */
 void archive_give(struct archive *archive, struct archive_task *task);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agg/daemon/archive.h"
 #include "agg/daemon/credentials.h"
 #include "agg/daemon/store_job_parts.h"
 #include "agg/jobs/drr.h"
@@ -37,10 +38,10 @@ static bool is_over(struct store_job *job)
 /* Drop the snapshots of a run that ended normally: no later run can use them. */
 static void drop_snapshots(struct store_job *job, bool ended_well)
 {
-    const struct archive_key key = {job->about.owner, job->about.user, NULL};
+    const struct archive_key key = {job->opts.about.owner, job->opts.about.user, NULL};
 
-    if (job->archive && !job->about.lasting && ended_well)
-        archive_drop(job->archive, &key);
+    if (job->opts.archive && !job->opts.about.lasting && ended_well)
+        archive_drop(job->opts.archive, &key);
 }
 
 static void *serve_more(void *arg)
@@ -77,7 +78,7 @@ static void stop_more(struct store_job *job, uint32_t n)
 static void *serve(void *arg)
 {
     struct store_job *job = arg;
-    const int fd = job->server_fd;
+    const int fd = job->opts.wake_fd;
     const uint64_t one = 1;
 
     store_thread_take_joiners(&job->threads[0]);
@@ -154,34 +155,16 @@ static trib_status_t allocate(struct store_job *job, struct trib_error *err)
 {
     trib_status_t st = TRIB_OK;
 
-    job->members = calloc(job->ranks, sizeof(struct store_member *));
-    job->presence = calloc(job->ranks, sizeof(*job->presence));
+    job->members = calloc(job->opts.ranks, sizeof(struct store_member *));
+    job->presence = calloc(job->opts.ranks, sizeof(*job->presence));
     job->threads = calloc(job->n_threads, sizeof(*job->threads));
     if (!job->members || !job->presence || !job->threads ||
-        trib_store_table_create(job->ranks, job->quota, &job->table) != TRIB_OK)
+        trib_store_table_create(job->opts.ranks, job->opts.quota, &job->table) !=
+            TRIB_OK)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     for (uint32_t i = 0; i < job->n_threads && st == TRIB_OK; i++)
         st = store_thread_open(job, i, err);
     return st;
-}
-
-static trib_status_t open_keeper(struct store_job *job,
-                                 const struct store_job_opts *opts,
-                                 struct trib_error *err)
-{
-    const struct store_keeper_opts keeper = {.archive = opts->archive,
-                                             .log = opts->log,
-                                             .table = job->table,
-                                             .quota = opts->quota,
-                                             .writer = job->threads[0].writer,
-                                             .wake_fd = job->threads[0].wake_fd,
-                                             .every_pushes = opts->every_pushes,
-                                             .every_ns = opts->every_ms * 1000000,
-                                             .about = opts->about};
-
-    return store_keeper_create(&keeper, &job->keeper) == TRIB_OK
-               ? TRIB_OK
-               : trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
 }
 
 trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_error *err,
@@ -193,20 +176,15 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     *out = NULL;
     if (!job)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
-    job->ranks = opts->ranks;
+    job->opts = *opts;
     job->n_threads = (uint32_t)trib_max(1, trib_min(opts->threads, opts->ranks));
-    job->quota = opts->quota;
-    job->metrics = opts->metrics;
-    job->id = opts->id;
-    job->server_fd = opts->wake_fd;
-    job->archive = opts->archive;
-    job->turns = opts->turns;
     job->flow.weight = TRIB_DRR_WEIGHT_ONE;
-    job->about = opts->about;
     pthread_mutex_init(&job->mutex, NULL);
     trib_status_t st = allocate(job, err);
-    if (st == TRIB_OK)
-        st = open_keeper(job, opts, err);
+    if (st == TRIB_OK &&
+        store_keeper_create(&job->opts, job->table, job->threads[0].writer,
+                            job->threads[0].wake_fd, &job->keeper) != TRIB_OK)
+        st = trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     if (st == TRIB_OK && (errno = start(job)))
         st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
     if (st != TRIB_OK) {
@@ -224,7 +202,7 @@ bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t
     struct store_member *m = calloc(1, sizeof(*m));
     struct store_thread *t = &job->threads[rank % job->n_threads];
 
-    assert(rank < job->ranks);
+    assert(rank < job->opts.ranks);
     if (!m)
         return false;
     m->session = session;
@@ -296,6 +274,6 @@ void store_job_free(struct store_job *job)
     free_members(take_list(job, &job->gone));
     for (uint32_t i = 0; i < job->n_threads; i++)
         free_members(take_list(job, &job->threads[i].coming));
-    trib_metrics_close_mt(job->metrics, job->id);
+    trib_metrics_close_mt(job->opts.metrics, job->opts.id);
     free_all(job);
 }

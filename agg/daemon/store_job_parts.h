@@ -62,14 +62,7 @@ struct store_thread {
 };
 
 struct store_job {
-    uint32_t ranks;
-    struct trib_quota *quota;
-    struct trib_metrics *metrics;
-    uint64_t id;
-    int server_fd;
-    struct archive *archive; /* or NULL */
-    struct trib_snapshot_about about; /* metadata of its snapshots */
-    struct store_turns *turns;
+    struct store_job_opts opts;
     struct store_flow flow;
     struct trib_store_table *table;
     struct store_keeper *keeper;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agg/daemon/archive.h"
 #include "agg/store/store_snapshot.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -32,7 +33,10 @@ struct kept {
 };
 
 struct store_keeper {
-    struct store_keeper_opts opts;
+    const struct store_job_opts *opts;
+    struct trib_store_table *table;
+    struct trib_metrics_writer *writer; /* or NULL */
+    int wake_fd;
     pthread_mutex_t mutex; /* guards all fields below, except a running task */
     pthread_t copier;
     bool copies; /* `copier` must be joined */
@@ -46,7 +50,9 @@ struct store_keeper {
     uint32_t at; /* first vector to check in the next step */
 };
 
-trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
+trib_status_t store_keeper_create(const struct store_job_opts *opts,
+                                  struct trib_store_table *table,
+                                  struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out)
 {
     struct store_keeper *keeper = calloc(1, sizeof(*keeper));
@@ -54,7 +60,10 @@ trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
     *out = keeper;
     if (!keeper)
         return TRIB_ERR_NO_MEMORY;
-    keeper->opts = *opts;
+    keeper->opts = opts;
+    keeper->table = table;
+    keeper->writer = writer;
+    keeper->wake_fd = wake_fd;
     if (opts->archive && !archive_use(opts->archive, opts->about.owner, true)) {
         free(keeper);
         *out = NULL;
@@ -74,7 +83,7 @@ static void drop(struct store_keeper *keeper)
         pthread_join(keeper->copier, NULL);
     keeper->copies = false;
     if (task->bytes)
-        trib_quota_give_mt(keeper->opts.quota, task->n);
+        trib_quota_give_mt(keeper->opts->quota, task->n);
     free(task->bytes);
     task->bytes = NULL;
     keeper->busy = false;
@@ -85,11 +94,11 @@ void store_keeper_free(struct store_keeper *keeper)
     if (!keeper)
         return;
     if (keeper->busy) {
-        archive_wait(keeper->opts.archive, &keeper->task);
+        archive_wait(keeper->opts->archive, &keeper->task);
         drop(keeper);
     }
-    if (keeper->opts.archive)
-        (void)archive_use(keeper->opts.archive, keeper->opts.about.owner, false);
+    if (keeper->opts->archive)
+        (void)archive_use(keeper->opts->archive, keeper->opts->about.owner, false);
     pthread_mutex_destroy(&keeper->mutex);
     free(keeper->kept);
     free(keeper);
@@ -97,7 +106,7 @@ void store_keeper_free(struct store_keeper *keeper)
 
 static bool is_idle(const struct store_keeper *keeper)
 {
-    return keeper->opts.archive && !keeper->busy;
+    return keeper->opts->archive && !keeper->busy;
 }
 
 bool store_keeper_idle(struct store_keeper *keeper)
@@ -110,14 +119,14 @@ bool store_keeper_idle(struct store_keeper *keeper)
 
 static struct archive_key key_of(const struct store_keeper *keeper, uint32_t vector)
 {
-    return (struct archive_key){keeper->opts.about.owner, keeper->opts.about.user,
-                                trib_store_name(keeper->opts.table, vector)};
+    return (struct archive_key){keeper->opts->about.owner, keeper->opts->about.user,
+                                trib_store_name(keeper->table, vector)};
 }
 
 /* Grow `kept` to all vectors; false: out of memory. */
 static bool grow(struct store_keeper *keeper)
 {
-    const uint32_t n = trib_store_table_size(keeper->opts.table);
+    const uint32_t n = trib_store_table_size(keeper->table);
 
     if (n <= keeper->n)
         return true;
@@ -134,41 +143,29 @@ void store_keeper_found(struct store_keeper *keeper, uint32_t vector)
 {
     const struct archive_key key = key_of(keeper, vector);
 
-    if (keeper->opts.archive)
-        trib_store_set_saved(keeper->opts.table, vector,
-                             archive_version(keeper->opts.archive, &key));
+    if (keeper->opts->archive)
+        trib_store_set_saved(keeper->table, vector,
+                             archive_version(keeper->opts->archive, &key));
 }
 
 /* Allocate the buffer for a copy. */
 static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
                                struct trib_error *err)
 {
-    struct archive_task *task = &keeper->task;
     struct trib_store_image image;
 
-    trib_store_image(keeper->opts.table, vector, &image);
-    task->n = trib_snapshot_bytes(&image);
-    if (trib_quota_take_mt(keeper->opts.quota, task->n))
-        return trib_fail(err, TRIB_ERR_NO_RESOURCE,
-                         "vector %s: a copy for a snapshot needs more memory than the "
-                         "job, its user or the service has left",
-                         image.spec.name);
-    task->bytes = malloc(task->n);
-    if (task->bytes)
-        return TRIB_OK;
-    trib_quota_give_mt(keeper->opts.quota, task->n);
-    return trib_fail(err, TRIB_ERR_NO_MEMORY,
-                     "vector %s: out of memory on the host for a snapshot",
-                     image.spec.name);
+    trib_store_image(keeper->table, vector, &image);
+    return archive_make_room(&keeper->task, trib_snapshot_bytes(&image),
+                             "a copy for a snapshot", err);
 }
 
 /* Copy the vector and queue it for the archive. */
 static void *copy(void *arg)
 {
     struct store_keeper *keeper = arg;
-    const struct trib_store_table *table = keeper->opts.table;
+    const struct trib_store_table *table = keeper->table;
     const uint32_t vector = keeper->what.vector;
-    struct trib_snapshot_about about = keeper->opts.about;
+    struct trib_snapshot_about about = keeper->opts->about;
     struct trib_store_image image;
     struct trib_store_walk walk;
 
@@ -179,7 +176,7 @@ static void *copy(void *arg)
     keeper->changes = trib_store_changes(table, vector);
     trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
     trib_store_walk_end(&walk);
-    archive_give(keeper->opts.archive, &keeper->task);
+    archive_give(keeper->opts->archive, &keeper->task);
     return NULL;
 }
 
@@ -201,20 +198,22 @@ static trib_status_t begin(struct store_keeper *keeper,
     memset(task, 0, sizeof(*task));
     task->writes = what->order == TRIB_CONTROL_SNAPSHOT_TAKE;
     task->key = key_of(keeper, what->vector);
-    task->quota = keeper->opts.quota;
-    task->wake_fd = keeper->opts.wake_fd;
+    task->quota = keeper->opts->quota;
+    task->wake_fd = keeper->wake_fd;
     task->snapshot = &keeper->read;
     const trib_status_t st =
         task->writes ? make_room(keeper, what->vector, err) : TRIB_OK;
-    if (st != TRIB_OK)
+    if (st != TRIB_OK) {
+        archive_failed_mt(keeper->opts->archive);
         return st;
+    }
     keeper->what = *what;
-    keeper->changes = trib_store_changes(keeper->opts.table, what->vector);
+    keeper->changes = trib_store_changes(keeper->table, what->vector);
     keeper->busy = true;
     if (task->writes)
         begin_copy(keeper);
     else
-        archive_give(keeper->opts.archive, task);
+        archive_give(keeper->opts->archive, task);
     return TRIB_OK;
 }
 
@@ -222,30 +221,32 @@ bool store_keeper_give(struct store_keeper *keeper,
                        const struct trib_control_store_snapshot *what,
                        struct store_kept *out)
 {
-    bool failed = false;
-
     *out = (struct store_kept){
-        .what = *what, .changes = trib_store_changes(keeper->opts.table, what->vector)};
+        .what = *what, .changes = trib_store_changes(keeper->table, what->vector)};
     pthread_mutex_lock(&keeper->mutex);
-    if (is_idle(keeper)) /* else another thread was first; the rank keeps waiting */
-        failed = begin(keeper, what, &out->err) != TRIB_OK;
-    if (failed && what->order == TRIB_CONTROL_SNAPSHOT_TAKE)
-        archive_failed_mt(keeper->opts.archive);
+    /* Unless idle, another thread was first, and the rank keeps waiting. */
+    const bool failed = is_idle(keeper) && begin(keeper, what, &out->err) != TRIB_OK;
     pthread_mutex_unlock(&keeper->mutex);
     return failed;
+}
+
+static void log_failure(const struct store_keeper *keeper, const struct trib_error *err)
+{
+    trib_log(keeper->opts->log, TRIB_LOG_WARN, "tribd", "store %s: %s",
+             keeper->opts->about.job, trib_error_text(err));
 }
 
 static void end_write(struct store_keeper *keeper, uint64_t now_ns)
 {
     const uint32_t vector = keeper->what.vector;
-    struct trib_metrics_writer *w = keeper->opts.writer;
+    struct trib_metrics_writer *w = keeper->writer;
     struct trib_snapshot read;
 
     assert(keeper->task.bytes);
     if (keeper->task.err.status ||
         trib_snapshot_head(keeper->task.bytes, keeper->task.n, NULL, &read) != TRIB_OK)
         return;
-    trib_store_set_saved(keeper->opts.table, vector, read.about.version + 1);
+    trib_store_set_saved(keeper->table, vector, read.about.version + 1);
     if (w)
         trib_metrics_count(w, TRIB_JOB_COUNTS_SNAPSHOTS, 1);
     if (w)
@@ -264,16 +265,16 @@ static void end_read(struct store_keeper *keeper)
 {
     const uint32_t vector = keeper->what.vector;
     const struct trib_snapshot *read = &keeper->read;
-    struct trib_metrics_writer *w = keeper->opts.writer;
+    struct trib_metrics_writer *w = keeper->writer;
 
     if (keeper->task.err.status ||
-        trib_store_put(keeper->opts.table, vector, &read->image, &keeper->task.err))
+        trib_store_put(keeper->table, vector, &read->image, &keeper->task.err))
         return;
-    trib_store_set_saved(keeper->opts.table, vector, read->about.version + 1);
+    trib_store_set_saved(keeper->table, vector, read->about.version + 1);
     if (w)
         trib_metrics_count(w, TRIB_JOB_COUNTS_RESTORES, 1);
     if (grow(keeper)) {
-        keeper->kept[vector].changes = trib_store_changes(keeper->opts.table, vector);
+        keeper->kept[vector].changes = trib_store_changes(keeper->table, vector);
         keeper->kept[vector].version = read->about.version;
     }
 }
@@ -283,15 +284,14 @@ static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept 
 {
     struct archive_task *task = &keeper->task;
 
-    if (!keeper->busy || !archive_is_done(keeper->opts.archive, task))
+    if (!keeper->busy || !archive_is_done(keeper->opts->archive, task))
         return false;
     if (task->writes)
         end_write(keeper, now_ns);
     else
         end_read(keeper);
     if (task->err.status)
-        trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
-                 keeper->opts.about.job, trib_error_text(&task->err));
+        log_failure(keeper, &task->err);
     if (task->err.status && grow(keeper))
         keeper->kept[keeper->what.vector].retry_ns =
             now_ns + (uint64_t)RETRY_MS * 1000000;
@@ -302,26 +302,26 @@ static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept 
 
 static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t now_ns)
 {
-    const struct store_keeper_opts *o = &keeper->opts;
+    const struct store_job_opts *o = keeper->opts;
     const struct kept *k = &keeper->kept[vector];
-    const uint64_t version = trib_store_version(o->table, vector);
+    const uint64_t version = trib_store_version(keeper->table, vector);
 
     assert(vector < keeper->n);
-    if (trib_store_changes(o->table, vector) == k->changes || now_ns < k->retry_ns)
+    if (trib_store_changes(keeper->table, vector) == k->changes || now_ns < k->retry_ns)
         return false;
     return (o->every_pushes && version > k->version &&
             version - k->version >= o->every_pushes) ||
-           (o->every_ns && now_ns >= k->taken_ns + o->every_ns);
+           (o->every_ms && now_ns >= k->taken_ns + o->every_ms * 1000000);
 }
 
 static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
-    const uint32_t n = trib_store_table_size(keeper->opts.table);
+    const uint32_t n = trib_store_table_size(keeper->table);
 
     if (end(keeper, now_ns, out))
         return true;
-    const bool by_itself = keeper->opts.every_ns || keeper->opts.every_pushes;
+    const bool by_itself = keeper->opts->every_ms || keeper->opts->every_pushes;
     if (!by_itself || !is_idle(keeper) || !grow(keeper))
         return false;
     for (uint32_t i = 0; i < n && i < LOOKS && !keeper->busy; i++) {
@@ -331,9 +331,7 @@ static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept
         *out = (struct store_kept){.what = what};
         if (begin(keeper, &what, &out->err) == TRIB_OK)
             continue;
-        archive_failed_mt(keeper->opts.archive);
-        trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
-                 keeper->opts.about.job, trib_error_text(&out->err));
+        log_failure(keeper, &out->err);
         keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
     }
     return false;
@@ -351,25 +349,21 @@ bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
 void store_keeper_last(struct store_keeper *keeper)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
-    const uint32_t n = trib_store_table_size(keeper->opts.table);
+    const uint32_t n = trib_store_table_size(keeper->table);
     struct store_kept kept = {.err = {0}};
 
-    if (!keeper->opts.archive || !grow(keeper))
+    if (!keeper->opts->archive || !grow(keeper))
         return;
     for (uint32_t i = 0; i <= n; i++) {
         if (keeper->busy) {
-            archive_wait(keeper->opts.archive, &keeper->task);
+            archive_wait(keeper->opts->archive, &keeper->task);
             (void)end(keeper, trib_now_ns(), &kept);
         }
         what.vector = i;
-        if (i == n ||
-            trib_store_changes(keeper->opts.table, i) == keeper->kept[i].changes)
+        if (i == n || trib_store_changes(keeper->table, i) == keeper->kept[i].changes)
             continue;
-        if (begin(keeper, &what, &kept.err) != TRIB_OK) {
-            archive_failed_mt(keeper->opts.archive);
-            trib_log(keeper->opts.log, TRIB_LOG_WARN, "tribd", "store %s: %s",
-                     keeper->opts.about.job, trib_error_text(&kept.err));
-        }
+        if (begin(keeper, &what, &kept.err) != TRIB_OK)
+            log_failure(keeper, &kept.err);
         trib_error_clear(&kept.err);
     }
 }

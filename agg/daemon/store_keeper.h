@@ -11,23 +11,10 @@
 #ifndef AGG_DAEMON_STORE_KEEPER_H
 #define AGG_DAEMON_STORE_KEEPER_H
 
-#include "agg/daemon/archive.h"
-#include "agg/protocol/control.h"
+#include "agg/daemon/store_job.h"
+#include "base/error.h"
 
 struct store_keeper;
-struct trib_metrics_writer;
-struct trib_store_table;
-
-struct store_keeper_opts {
-    struct archive *archive; /* NULL: no snapshots */
-    const struct trib_log *log;
-    struct trib_store_table *table;
-    struct trib_quota *quota;
-    struct trib_metrics_writer *writer; /* or NULL */
-    int wake_fd;
-    uint64_t every_pushes, every_ns; /* 0: none */
-    struct trib_snapshot_about about; /* owner, user and job */
-};
 
 /* Result of an order. */
 struct store_kept {
@@ -36,8 +23,17 @@ struct store_kept {
     struct trib_error err;
 };
 
-/** store_keeper_create - create a keeper; errors: TRIB_ERR_NO_MEMORY. */
-trib_status_t store_keeper_create(const struct store_keeper_opts *opts,
+/**
+ * store_keeper_create - create a keeper.
+ *
+ * opts     of the store; outlives the keeper
+ * writer   counts snapshots; or NULL
+ * wake_fd  eventfd written when store_keeper_step has a result
+ * errors   TRIB_ERR_NO_MEMORY
+ */
+trib_status_t store_keeper_create(const struct store_job_opts *opts,
+                                  struct trib_store_table *table,
+                                  struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out);
 
 /** store_keeper_free - wait for the current task and free the keeper; NULL is

@@ -57,7 +57,7 @@ static void retire(struct store_job *job, struct store_member *m)
     job->gone = m;
     pthread_mutex_unlock(&job->mutex);
     (void)atomic_fetch_sub(&job->present, 1);
-    wake(job->server_fd);
+    wake(job->opts.wake_fd);
 }
 
 static void remove_member(struct store_thread *t, uint32_t rank,
@@ -96,9 +96,10 @@ static void add_member(struct store_thread *t, struct store_member *m)
     static const struct trib_control joined = {.kind = TRIB_CONTROL_STORE_JOINED};
     struct store_job *job = t->job;
     const struct trib_store_peer_opts opts = {
-        job->table, m->rank, job->quota, &t->tick, job->archive, note_made, t};
+        job->table, m->rank, job->opts.quota, &t->tick, job->opts.archive,
+        note_made,  t};
 
-    assert(m->rank < job->ranks && m->rank % job->n_threads == t->index);
+    assert(m->rank < job->opts.ranks && m->rank % job->n_threads == t->index);
     if (job->members[m->rank])
         remove_member(t, m->rank, STORE_RANK_LOST);
     const bool fits = trib_store_peer_create(&opts, &m->peer) == TRIB_OK;
@@ -200,7 +201,7 @@ static void step_member(struct store_thread *t, uint32_t rank)
     if (atomic_load(&t->job->draining) && !m->notified)
         m->notified = trib_session_send(m->session, &drain) == TRIB_OK;
     for (; st == TRIB_OK && !left && taken < MESSAGES_MOST; taken++) {
-        store_turn_give_way(t->job->turns, &t->turn, &t->alive);
+        store_turn_give_way(t->job->opts.turns, &t->turn, &t->alive);
         st = give(m);
         if (st == TRIB_OK)
             st = take(m, &left);
@@ -251,7 +252,7 @@ static void tell_kept(struct store_thread *t, const struct store_kept *kept)
 {
     struct store_job *job = t->job;
 
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads) {
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
         if (!job->members[r])
             continue;
         trib_store_peer_kept(job->members[r]->peer, &kept->what, kept->changes,
@@ -287,7 +288,7 @@ static void take_orders(struct store_thread *t)
     struct store_kept kept;
 
     t->ordered = false;
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads) {
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
         if (!job->members[r] || !trib_store_peer_wants(job->members[r]->peer, &what))
             continue;
         t->ordered = true;
@@ -320,7 +321,7 @@ static void send_alive(void *arg, uint64_t walk_ns)
     const struct store_job *job = t->job;
 
     (void)walk_ns;
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads)
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads)
         if (job->members[r])
             trib_session_keep_alive(job->members[r]->session);
 }
@@ -333,7 +334,7 @@ static void tick(void *arg, uint64_t walk_ns)
 
     send_alive(t, walk_ns);
     t->turn.walk_ns = walk_ns;
-    store_turn_pause(t->job->turns, &t->turn, &t->alive);
+    store_turn_pause(t->job->opts.turns, &t->turn, &t->alive);
 }
 
 /* Fill in the descriptors to poll; return their number, and the next due time. */
@@ -344,7 +345,8 @@ static uint32_t prepare_wait(struct store_thread *t, uint64_t *due_out)
 
     *due_out = trib_deadline_ms(TICK_MS);
     t->fds[0] = (struct pollfd){.fd = t->wake_fd, .events = POLLIN};
-    for (uint32_t r = t->index; r < job->ranks && n < t->n_here; r += job->n_threads) {
+    for (uint32_t r = t->index; r < job->opts.ranks && n < t->n_here;
+         r += job->n_threads) {
         const struct store_member *m = job->members[r];
         if (!m)
             continue;
@@ -363,7 +365,7 @@ static bool has_waiting(const struct store_thread *t)
 {
     const struct store_job *job = t->job;
 
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads)
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads)
         if (job->members[r] && trib_store_peer_due(job->members[r]->peer) != UINT64_MAX)
             return true;
     return false;
@@ -380,11 +382,11 @@ static void wake_pulls(struct store_thread *t)
     if (!waits)
         return;
     const uint64_t now_ns = trib_now_ns();
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads) {
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
         struct store_member *m = job->members[r];
         if (!m || (!moved && trib_store_peer_due(m->peer) > now_ns))
             continue;
-        store_turn_give_way(t->job->turns, &t->turn, &t->alive);
+        store_turn_give_way(t->job->opts.turns, &t->turn, &t->alive);
         trib_store_peer_wake(m->peer, now_ns);
         (void)give(m); /* the next step returns the error, too */
     }
@@ -408,7 +410,7 @@ void store_thread_serve(struct store_thread *t)
     const uint32_t n = prepare_wait(t, &due);
     const int ready = trib_poll(t->fds, n + 1, trib_deadline_left_ms(due));
 
-    store_turn_begin(job->turns, &t->turn, &job->flow, &t->alive);
+    store_turn_begin(job->opts.turns, &t->turn, &job->flow, &t->alive);
     const uint64_t began_ns = trib_now_ns();
     if (t->fds[0].revents)
         (void)!read(t->wake_fd, &count, sizeof(count));
@@ -419,25 +421,25 @@ void store_thread_serve(struct store_thread *t)
             began_ns >= trib_session_due(m->session))
             step_member(t, t->who[i]);
     }
-    if (job->archive)
+    if (job->opts.archive)
         keep(t);
     wake_pulls(t);
     store_thread_take_joiners(t);
     if (t->writer)
         trib_metrics_count(t->writer, TRIB_JOB_COUNTS_BUSY, trib_now_ns() - began_ns);
-    store_turn_end(job->turns, &t->turn, has_more(t, n));
+    store_turn_end(job->opts.turns, &t->turn, has_more(t, n));
 }
 
 void store_thread_rest(struct store_thread *t)
 {
-    store_turn_end(t->job->turns, &t->turn, false);
+    store_turn_end(t->job->opts.turns, &t->turn, false);
 }
 
 void store_thread_end(struct store_thread *t)
 {
     struct store_job *job = t->job;
 
-    for (uint32_t r = t->index; r < job->ranks; r += job->n_threads) {
+    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
         if (!job->members[r])
             continue;
         if (!atomic_load(&job->draining)) /* else ranks reconnect after the restart */
@@ -453,9 +455,9 @@ trib_status_t store_thread_open(struct store_job *job, uint32_t index,
                                 struct trib_error *err)
 {
     struct store_thread *t = &job->threads[index];
-    const size_t ranks = (job->ranks - index - 1) / job->n_threads + 1;
+    const size_t ranks = (job->opts.ranks - index - 1) / job->n_threads + 1;
 
-    assert(index < job->ranks);
+    assert(index < job->opts.ranks);
     t->job = job;
     t->index = index;
     t->tick = (struct trib_store_tick){tick, t};
@@ -467,7 +469,7 @@ trib_status_t store_thread_open(struct store_job *job, uint32_t index,
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for ranks: %m");
     if (!t->fds || !t->who)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
-    (void)trib_metrics_open_mt(job->metrics, job->id, 0, &t->writer);
+    (void)trib_metrics_open_mt(job->opts.metrics, job->opts.id, 0, &t->writer);
     return TRIB_OK;
 }
 
