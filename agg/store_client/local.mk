@@ -7,7 +7,6 @@ libstore_la_SOURCES = \
 	agg/store_client/store_alive.c \
 	agg/store_client/store_error.c \
 	agg/store_client/store_parts.c \
-	agg/store_client/store_request.c \
 	agg/store_client/store_exchange.c \
 	agg/store_client/store_coded.c \
 	agg/store_client/store_sparse.c \

@@ -256,29 +256,17 @@ trib_vector_state_t trib_vector_state(const struct trib_vector *v);
  * to the message; returns st. */
 trib_status_t trib_vector_append_seen(const struct trib_vector *v, trib_status_t st);
 
-/** trib_part_of - return the part that contains an element. */
-struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index);
-
-/* The exchange: store_exchange.c --------------------------------------------------- */
+/* Requests: store_exchange.c ------------------------------------------------------- */
 
 /**
- * trib_store_exchange - make a request to all concerned parts concurrently.
+ * trib_vector_request - make a request to all concerned parts concurrently.
  *
  * If a session ends before the answer, it is reopened and the part is asked again.
  *
  * returns  TRIB_OK, or the status of the first part that failed, with its message in
  *          the store; no part has a pending request any longer
  */
-trib_status_t trib_store_exchange(struct trib_store_request *r);
-
-/* Requests: store_request.c -------------------------------------------------------- */
-
-/** trib_vector_request - make a request to all parts; errors: as trib_store_push and
- * trib_store_pull. */
 trib_status_t trib_vector_request(struct trib_store_request *r);
-
-/** trib_part_ask - query the version of one part only; errors: as trib_store_wait. */
-trib_status_t trib_part_ask(struct trib_vector *v, const struct trib_vector_part *p);
 
 /* Sparse requests: store_sparse.c -------------------------------------------------- */
 
@@ -335,21 +323,6 @@ void trib_vector_codecs_free(struct trib_vector *v);
 /** trib_vector_open - find or create the vector in its shards; errors: as
  * trib_store_create. */
 trib_status_t trib_vector_open(struct trib_vector *vector);
-
-/** trib_vector_set - set the initial elements of a vector; errors: as
- * trib_store_push. */
-trib_status_t trib_vector_set(struct trib_vector *vector, const void *data);
-
-/** trib_vector_replace - replace a vector by a rank's copy of this version; errors: as
- * trib_store_push. */
-trib_status_t trib_vector_replace(struct trib_vector *vector, const void *data,
-                                  uint64_t version);
-
-/** trib_vector_snapshot - save or restore a snapshot; errors: as trib_store_snapshot.
- */
-trib_status_t trib_vector_snapshot(struct trib_vector *vector,
-                                   enum trib_control_snapshot order,
-                                   uint64_t *version_out);
 
 /* Collective calls: store_open.c --------------------------------------------------- */
 

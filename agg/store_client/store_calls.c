@@ -9,12 +9,6 @@
 #include "agg/store_client/rank_store.h"
 #include "base/sized.h"
 
-enum {
-    DISK_MS = 60000, /* disk timeout: this plus the bytes divided by the next */
-    DISK_BYTES_A_MS = 10000,
-    WAIT_MOST = 40000000,
-};
-
 static trib_status_t open_part(struct trib_vector *v, struct trib_vector_part *p)
 {
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
@@ -48,46 +42,6 @@ trib_status_t trib_vector_open(struct trib_vector *v)
         st = open_part(v, &v->parts[i]);
     trib_store_unlock(v->store);
     return st;
-}
-
-static size_t vector_bytes(const struct trib_vector *v)
-{
-    return v->count * trib_dtype_size(v->dtype);
-}
-
-trib_status_t trib_vector_snapshot(struct trib_vector *v,
-                                   enum trib_control_snapshot order,
-                                   uint64_t *version_out)
-{
-    const uint64_t ms = vector_bytes(v) / DISK_BYTES_A_MS;
-    struct trib_store_request r = {
-        .vector = v,
-        .order = order,
-        .wait_ms = DISK_MS + (uint32_t)(ms < WAIT_MOST ? ms : WAIT_MOST)};
-
-    const trib_status_t st = trib_vector_request(&r);
-    if (st == TRIB_OK && version_out)
-        *version_out = r.version;
-    return st;
-}
-
-trib_status_t trib_vector_replace(struct trib_vector *v, const void *data,
-                                  uint64_t version)
-{
-    struct trib_store_request r = {.vector = v,
-                                   .purpose = TRIB_CONTROL_PUSH_RESTORE,
-                                   .number = version + 1,
-                                   .data = data};
-
-    return trib_vector_request(&r);
-}
-
-trib_status_t trib_vector_set(struct trib_vector *v, const void *data)
-{
-    struct trib_store_request r = {
-        .vector = v, .purpose = TRIB_CONTROL_PUSH_SET, .number = 1, .data = data};
-
-    return trib_vector_request(&r);
 }
 
 /* Return true if two arrays of `bytes` bytes overlap. */

@@ -351,7 +351,7 @@ static void begin_all(struct trib_store_request *r)
     }
 }
 
-trib_status_t trib_store_exchange(struct trib_store_request *r)
+static trib_status_t exchange(struct trib_store_request *r)
 {
     struct trib_vector *v = r->vector;
     const uint64_t began = trib_now_ns();
@@ -372,4 +372,30 @@ trib_status_t trib_store_exchange(struct trib_store_request *r)
     end(r);
     v->store->stats.wait_ns += trib_now_ns() - began;
     return r->status;
+}
+
+/* Return true if a request restores lost elements. */
+static bool restores(const struct trib_store_request *r)
+{
+    return r->purpose == TRIB_CONTROL_PUSH_RESTORE ||
+           r->order == TRIB_CONTROL_SNAPSHOT_RESTORE;
+}
+
+trib_status_t trib_vector_request(struct trib_store_request *r)
+{
+    struct trib_vector *v = r->vector;
+    const struct trib_vector_part *p = r->only ? r->only : v->parts;
+
+    assert(v->n_parts > 0);
+    trib_error_clear(&v->store->err);
+    while (!r->only && p < v->parts + v->n_parts - 1 && !p->lost)
+        p++;
+    if (p->lost && !restores(r)) {
+        (void)trib_store_fail(v->store, TRIB_ERR_PEER_LOST,
+                              "tribd at %s was lost, and is back without this vector",
+                              v->store->job.addresses[p->shard]);
+        return trib_vector_append_seen(v, TRIB_ERR_PEER_LOST);
+    }
+    trib_vector_deal(r);
+    return exchange(r);
 }

@@ -243,11 +243,14 @@ static trib_status_t check_desc(struct trib_store *store, const trib_vector_desc
 static trib_status_t open_in_turn(struct trib_store *store, const trib_vector_desc_t *d,
                                   struct trib_vector *v, trib_status_t st)
 {
+    struct trib_store_request set = {
+        .vector = v, .purpose = TRIB_CONTROL_PUSH_SET, .number = 1, .data = d->initial};
+
     assert(v || st != TRIB_OK);
     if (store->rank == 0 && st == TRIB_OK)
         st = trib_vector_open(v);
     if (store->rank == 0 && st == TRIB_OK && d->initial)
-        st = trib_vector_set(v, d->initial);
+        st = trib_vector_request(&set);
     int32_t first = st;
     const trib_status_t shared = trib_broadcast(store->comm, &first, 1, TRIB_I32, 0);
     if (shared != TRIB_OK)

@@ -66,25 +66,10 @@ void trib_vector_free(struct trib_vector *v)
     free(v);
 }
 
-struct trib_vector_part *trib_part_of(struct trib_vector *v, uint64_t index)
-{
-    const size_t guess = (size_t)index / v->parts[0].count;
-    struct trib_vector_part *p =
-        &v->parts[trib_min(guess, (size_t)v->n_parts - 1)];
-
-    assert(index < v->count);
-    while (index < p->first)
-        p--;
-    while (index - p->first >= p->count)
-        p++;
-    return p;
-}
-
 trib_vector_state_t trib_vector_state(const struct trib_vector *v)
 {
-    trib_vector_state_t s = {.version = UINT64_MAX,
-                             .saved = UINT64_MAX,
-                             .pushes = UINT64_MAX};
+    trib_vector_state_t s = {
+        .version = UINT64_MAX, .saved = UINT64_MAX, .pushes = UINT64_MAX};
 
     for (int i = 0; i < v->n_parts; i++) {
         const struct trib_vector_part *p = &v->parts[i];

@@ -15,6 +15,12 @@
 #include "base/sized.h"
 #include "comm/core/communicator.h"
 
+enum {
+    DISK_MS = 60000, /* disk timeout: this plus the bytes divided by the next */
+    DISK_BYTES_A_MS = 10000,
+    WAIT_MOST = 40000000,
+};
+
 /* Restore request: equal on all ranks, except `copy`. */
 struct restoring {
     struct trib_vector *only; /* NULL: all */
@@ -30,6 +36,22 @@ struct outcome {
 
 /* Snapshots ------------------------------------------------------------------------ */
 
+/* Save or restore the snapshot of a vector. */
+static trib_status_t order(struct trib_vector *v, enum trib_control_snapshot what,
+                           uint64_t *version_out)
+{
+    const uint64_t ms = v->count * trib_dtype_size(v->dtype) / DISK_BYTES_A_MS;
+    struct trib_store_request r = {
+        .vector = v,
+        .order = what,
+        .wait_ms = DISK_MS + (uint32_t)(ms < WAIT_MOST ? ms : WAIT_MOST)};
+
+    const trib_status_t st = trib_vector_request(&r);
+    if (st == TRIB_OK && version_out)
+        *version_out = r.version;
+    return st;
+}
+
 trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
                                   uint64_t *version_out)
 {
@@ -43,9 +65,9 @@ trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
                                vector ? "the vector belongs to another store"
                                       : "version_out requires a vector");
     if (vector)
-        return trib_vector_snapshot(vector, TRIB_CONTROL_SNAPSHOT_TAKE, version_out);
+        return order(vector, TRIB_CONTROL_SNAPSHOT_TAKE, version_out);
     for (struct trib_vector *v = store->vectors; v && st == TRIB_OK; v = v->next_vector)
-        st = trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_TAKE, NULL);
+        st = order(v, TRIB_CONTROL_SNAPSHOT_TAKE, NULL);
     return st;
 }
 
@@ -92,8 +114,11 @@ static trib_status_t follow(struct trib_store *store, int root, trib_status_t ow
 /* Check whether the shard of a part has its store. */
 static trib_status_t check_part(struct trib_vector *v, struct trib_vector_part *p)
 {
-    if (!p->lost)
-        return trib_part_ask(v, p);
+    if (!p->lost) { /* ask for the version */
+        struct trib_store_request r = {
+            .vector = v, .only = p, .bound = TRIB_CONTROL_UNBOUNDED};
+        return trib_vector_request(&r);
+    }
     trib_store_lock(v->store);
     const trib_status_t st = trib_store_shard_is_lost(v->store, p->shard)
                                  ? trib_store_shard_again(v->store, p->shard)
@@ -160,13 +185,16 @@ static trib_status_t remake_gone(struct trib_store *store, const struct restorin
 /* Restore a vector; called by one rank: rank 0, or the owner of the copy. */
 static trib_status_t fill(struct trib_vector *v, const struct restoring *r)
 {
-    const uint64_t seen = trib_vector_state(v).version;
+    struct trib_store_request copy = {.vector = v,
+                                      .purpose = TRIB_CONTROL_PUSH_RESTORE,
+                                      .number = trib_vector_state(v).version + 1,
+                                      .data = r->copy};
 
     const trib_status_t st = trib_vector_open(v);
     if (st != TRIB_OK)
         return st;
-    return r->from >= 0 ? trib_vector_replace(v, r->copy, seen)
-                        : trib_vector_snapshot(v, TRIB_CONTROL_SNAPSHOT_RESTORE, NULL);
+    return r->from >= 0 ? trib_vector_request(&copy)
+                        : order(v, TRIB_CONTROL_SNAPSHOT_RESTORE, NULL);
 }
 
 static trib_status_t restore_one(struct trib_vector *v, const struct restoring *r)

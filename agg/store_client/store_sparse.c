@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agg/store_client/rank_store.h"
+#include "base/minmax.h"
 
 trib_status_t trib_vector_check_indices(const struct trib_vector *v,
                                         const uint64_t *indices, size_t count)
@@ -39,6 +40,20 @@ trib_status_t trib_vector_sort(struct trib_store_request *r,
     return st;
 }
 
+/* Return the part that contains an element. */
+static struct trib_vector_part *part_of(struct trib_vector *v, uint64_t index)
+{
+    const size_t guess = (size_t)index / v->parts[0].count;
+    struct trib_vector_part *p = &v->parts[trib_min(guess, (size_t)v->n_parts - 1)];
+
+    assert(index < v->count);
+    while (index < p->first)
+        p--;
+    while (index - p->first >= p->count)
+        p++;
+    return p;
+}
+
 /* Sort the indices of a pull by part; places_out: original position of each. */
 static void sort_by_part(const struct trib_store_request *r, uint64_t *out,
                          size_t *places_out)
@@ -48,11 +63,11 @@ static void sort_by_part(const struct trib_store_request *r, uint64_t *out,
 
     assert(v->n_parts <= TRIB_AGGREGATORS_MAX);
     for (size_t i = 0; i < r->n_indices; i++)
-        at[trib_part_of(v, r->indices[i]) - v->parts + 1]++;
+        at[part_of(v, r->indices[i]) - v->parts + 1]++;
     for (int k = 1; k < v->n_parts; k++)
         at[k] += at[k - 1];
     for (size_t i = 0; i < r->n_indices; i++) {
-        const size_t to = at[trib_part_of(v, r->indices[i]) - v->parts]++;
+        const size_t to = at[part_of(v, r->indices[i]) - v->parts]++;
         out[to] = r->indices[i];
         places_out[to] = i;
     }
