@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agg/store/store_snapshot.h"
@@ -24,6 +25,26 @@ enum {
 };
 
 /* Writing -------------------------------------------------------------------------- */
+
+/* Return true unless the directory's name no longer refers to it. If the name cannot be
+ * examined, return true. */
+static bool is_attached(const struct archive *a, struct trib_error *err)
+{
+    struct stat opened, named;
+
+    const bool found = stat(a->folder, &named) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return true;
+    if (found && fstat(a->folder_fd, &opened) == 0 && opened.st_dev == named.st_dev &&
+        opened.st_ino == named.st_ino)
+        return true;
+    (void)trib_fail(err, TRIB_ERR_SYSTEM,
+                    "cannot write snapshots: %.300s is not the directory that tribd "
+                    "opened: its file system was unmounted, or another directory has "
+                    "its name: mount it again, or restart tribd",
+                    a->folder);
+    return false;
+}
 
 /* Choose the number of the replaced file, or a new number. */
 static trib_status_t choose_number(struct archive *a, struct archive_task *task,
@@ -86,7 +107,7 @@ static bool replace(struct archive *a, struct archive_task *task, const char *pa
     if (fd < 0)
         return false;
     *placed_out = write_all(a, fd, task->bytes, task->n) &&
-                  archive_is_attached(a, &task->err) &&
+                  is_attached(a, &task->err) &&
                   renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
     const int why = errno;
     close(fd);
@@ -144,8 +165,7 @@ static void write_task(struct archive *a, struct archive_task *task)
     bool placed;
 
     assert(task->writes && task->bytes);
-    if (!archive_is_attached(a, &task->err) ||
-        choose_number(a, task, &number) != TRIB_OK)
+    if (!is_attached(a, &task->err) || choose_number(a, task, &number) != TRIB_OK)
         return;
     archive_name_file(part, number, ARCHIVE_PART);
     archive_name_file(whole, number, "");

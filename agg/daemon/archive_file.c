@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks that the snapshot directory still has its name, and opens files in it. */
+/* Opens files of the snapshot directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -41,24 +41,4 @@ int archive_open_file(const struct archive *a, const char *name,
     if (fd >= 0)
         close(fd);
     return -1;
-}
-
-/* Return true unless the directory's name no longer refers to it. If the name cannot be
- * examined, return true. */
-bool archive_is_attached(const struct archive *a, struct trib_error *err)
-{
-    struct stat opened, named;
-
-    const bool found = stat(a->folder, &named) == 0;
-    if (!found && errno != ENOENT && errno != ENOTDIR)
-        return true;
-    if (found && fstat(a->folder_fd, &opened) == 0 && opened.st_dev == named.st_dev &&
-        opened.st_ino == named.st_ino)
-        return true;
-    (void)trib_fail(err, TRIB_ERR_SYSTEM,
-                    "cannot write snapshots: %.300s is not the directory that tribd "
-                    "opened: its file system was unmounted, or another directory has "
-                    "its name: mount it again, or restart tribd",
-                    a->folder);
-    return false;
 }

@@ -108,13 +108,6 @@ struct archive_task *archive_take_turn(struct archive *a);
 int archive_open_file(const struct archive *a, const char *name,
                       struct trib_error *fault, uint64_t *bytes_out);
 
-/**
- * archive_is_attached - return true if the directory is still reachable by its name.
- *
- * false    its file system was unmounted, or another directory has its name; see err
- */
-bool archive_is_attached(const struct archive *a, struct trib_error *err);
-
 /** archive_serve - main loop of a thread; arg: a struct archive_thread. */
 void *archive_serve(void *arg);
 

@@ -208,8 +208,7 @@ bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t
     m->session = session;
     m->credentials = credentials;
     m->rank = rank;
-    trib_session_set_error(session, &m->err);
-    trib_session_set_silent(session, STORE_JOB_SILENT_MS);
+    trib_session_adopt(session, &m->err, STORE_JOB_SILENT_MS);
     (void)atomic_fetch_add(&job->present, 1);
     pthread_mutex_lock(&job->mutex);
     m->next = t->coming;

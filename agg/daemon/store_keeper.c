@@ -109,14 +109,6 @@ static bool is_idle(const struct store_keeper *keeper)
     return keeper->opts->archive && !keeper->busy;
 }
 
-bool store_keeper_idle(struct store_keeper *keeper)
-{
-    pthread_mutex_lock(&keeper->mutex);
-    const bool idle = is_idle(keeper);
-    pthread_mutex_unlock(&keeper->mutex);
-    return idle;
-}
-
 static struct archive_key key_of(const struct store_keeper *keeper, uint32_t vector)
 {
     return (struct archive_key){keeper->opts->about.owner, keeper->opts->about.user,

@@ -40,9 +40,6 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
  * allowed. */
 void store_keeper_free(struct store_keeper *keeper);
 
-/** store_keeper_idle - return true if the next order can start. */
-bool store_keeper_idle(struct store_keeper *keeper);
-
 /** store_keeper_give - start an order of a rank unless another is running; true: it
  * failed, and `out` has the reason. */
 bool store_keeper_give(struct store_keeper *keeper,

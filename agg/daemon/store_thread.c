@@ -280,7 +280,7 @@ static void hear_kept(struct store_thread *t)
     }
 }
 
-/* Pass the next order of a rank to the keeper. */
+/* Pass the orders of the ranks to the keeper, which starts one at a time. */
 static void take_orders(struct store_thread *t)
 {
     struct trib_control_store_snapshot what;
@@ -292,8 +292,6 @@ static void take_orders(struct store_thread *t)
         if (!job->members[r] || !trib_store_peer_wants(job->members[r]->peer, &what))
             continue;
         t->ordered = true;
-        if (!store_keeper_idle(job->keeper))
-            return;
         if (store_keeper_give(job->keeper, &what, &kept))
             tell_kept(t, &kept);
     }

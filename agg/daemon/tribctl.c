@@ -13,6 +13,7 @@
 #include "agg/daemon/tribd_settings.h"
 #include "base/error.h"
 #include "tools/common/options.h"
+#include "tools/common/rank_table.h"
 #include "tools/common/ticker.h"
 #include "tools/common/tool.h"
 #include "tools/common/tool_table.h"
@@ -70,20 +71,6 @@ static const struct tool_command command = {
 };
 
 /* Text ----------------------------------------------------------------------------- */
-
-/* Format bytes, such as "1.5 GiB", into text. */
-static const char *bytes_text(double bytes, char text[24])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    int u = 0;
-
-    while (bytes >= 1024 && u < 5) {
-        bytes /= 1024;
-        u++;
-    }
-    snprintf(text, 24, u && bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-    return text;
-}
 
 /* Format a duration, such as "1.5 h", into text. */
 static const char *time_text(double s, char text[24])
@@ -150,11 +137,12 @@ static void print_status(const json_t *o)
     print_held("jobs", "jobs", held, limits);
     print_held("queue", "queued", held, limits);
     print_held("slots", "slots", held, limits);
-    printf("%-10s %s of %s\n", "memory", bytes_text(seconds(held, "bytes"), a),
-           bytes_text(seconds(limits, "bytes"), b));
+    printf("%-10s %s of %s\n", "memory", tool_bytes_text(seconds(held, "bytes"), a),
+           tool_bytes_text(seconds(limits, "bytes"), b));
     printf("%-10s %s received, %s sent, %" JSON_INTEGER_FORMAT " operations\n", "total",
-           bytes_text(seconds(total, "received_bytes"), a),
-           bytes_text(seconds(total, "sent_bytes"), b), number(total, "operations"));
+           tool_bytes_text(seconds(total, "received_bytes"), a),
+           tool_bytes_text(seconds(total, "sent_bytes"), b),
+           number(total, "operations"));
     printf("%-10s %" JSON_INTEGER_FORMAT " admitted, %" JSON_INTEGER_FORMAT
            " queued, %" JSON_INTEGER_FORMAT " refused, %" JSON_INTEGER_FORMAT " lost\n",
            "so far", number(events, "jobs_admitted"), number(events, "jobs_queued"),
@@ -228,8 +216,8 @@ static void print_jobs(const json_t *o)
         tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "ranks"));
         tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "slots"));
         tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(job, "operations"));
-        tool_table_cell(&t, "%s", bytes_text(seconds(job, "received_bytes"), a));
-        tool_table_cell(&t, "%s", bytes_text(seconds(job, "sent_bytes"), b));
+        tool_table_cell(&t, "%s", tool_bytes_text(seconds(job, "received_bytes"), a));
+        tool_table_cell(&t, "%s", tool_bytes_text(seconds(job, "sent_bytes"), b));
         printf(t.narrow ? "\n      " : "  ");
         print_now(job);
         tool_table_row_end(&t);
@@ -261,7 +249,7 @@ static void print_snapshots(const json_t *o)
         tool_table_cell(&t, "%s", word(row, "user", user));
         tool_table_cell(&t, "%s", word(row, "vector", vector));
         tool_table_cell(&t, "%" JSON_INTEGER_FORMAT, number(row, "version"));
-        tool_table_cell(&t, "%s", bytes_text(seconds(row, "bytes"), a));
+        tool_table_cell(&t, "%s", tool_bytes_text(seconds(row, "bytes"), a));
         tool_table_cell(&t, "%s", time_text(seconds(row, "age_s"), b));
         tool_table_row_end(&t);
     }
@@ -270,8 +258,8 @@ static void print_snapshots(const json_t *o)
         printf("… and %" JSON_INTEGER_FORMAT " more\n",
                number(all, "vectors_left_out"));
     printf("total %" JSON_INTEGER_FORMAT ", %s of %s\n", number(all, "count"),
-           bytes_text(seconds(all, "bytes"), a),
-           bytes_text(seconds(all, "disk_bytes"), b));
+           tool_bytes_text(seconds(all, "bytes"), a),
+           tool_bytes_text(seconds(all, "disk_bytes"), b));
 }
 
 /* Commands ------------------------------------------------------------------------- */

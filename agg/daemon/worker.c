@@ -111,8 +111,19 @@ static uint64_t used_by(const struct aggregator *agg)
     return agg->comm->engine.stats.wire_bytes + agg->plans_taken * PLAN_BYTES;
 }
 
-static void note_moved(struct aggregator *agg, uint64_t begin_ns, uint64_t end_ns)
+/* Step an aggregator; *end_ns: when it made progress. False: there was no work. */
+static bool step(struct aggregator *agg, uint64_t *end_ns)
 {
+    if (!aggregator_step(agg))
+        return false;
+    *end_ns = trib_now_ns();
+    aggregator_metrics_moved(agg->metrics, &agg->comm->engine, *end_ns);
+    return true;
+}
+
+static void end_turn(struct aggregator *agg, uint64_t begin_ns, uint64_t end_ns)
+{
+    aggregator_metrics_turn_ends(agg->metrics, &agg->comm->engine, begin_ns, end_ns);
     if (end_ns != begin_ns)
         atomic_store_explicit(&agg->moved_ns, end_ns, memory_order_relaxed);
 }
@@ -128,7 +139,7 @@ static bool serve(struct worker *worker)
 
     for (struct aggregator *agg = worker->aggregators; agg; agg = agg->next, turns++) {
         trib_drr_set_weight(&agg->share,
-                         atomic_load_explicit(&agg->weight, memory_order_relaxed));
+                            atomic_load_explicit(&agg->weight, memory_order_relaxed));
         trib_drr_activate(&worker->share, &agg->share);
     }
     while (turns-- > 0 && (member = trib_drr_next(&worker->share, &budget))) {
@@ -138,15 +149,10 @@ static bool serve(struct worker *worker)
         uint64_t used = 0, steps = 0, end = begin;
         bool more = true;
         while (more && used < budget) {
-            more = aggregator_step(agg);
-            if (more) {
-                end = trib_now_ns();
-                aggregator_metrics_moved(agg->metrics, &agg->comm->engine, end);
-            }
+            more = step(agg, &end);
             used = used_by(agg) - before + steps++ * STEP_BYTES;
         }
-        aggregator_metrics_turn_ends(agg->metrics, &agg->comm->engine, begin, end);
-        note_moved(agg, begin, end);
+        end_turn(agg, begin, end);
         trib_metrics_raise(&worker->busy_ns, end - begin);
         moved |= end != begin;
         trib_drr_charge(&worker->share, used, more);
@@ -172,13 +178,9 @@ static void sleep_for_work(struct worker *worker)
     bool moved = false;
     for (struct aggregator *agg = worker->aggregators; agg; agg = agg->next) {
         const uint64_t begin = trib_now_ns();
-        const bool moved_it = aggregator_step(agg);
-        const uint64_t end = moved_it ? trib_now_ns() : begin;
-        if (moved_it)
-            aggregator_metrics_moved(agg->metrics, &agg->comm->engine, end);
-        aggregator_metrics_turn_ends(agg->metrics, &agg->comm->engine, begin, end);
-        note_moved(agg, begin, end);
-        moved |= moved_it;
+        uint64_t end = begin;
+        moved |= step(agg, &end);
+        end_turn(agg, begin, end);
     }
     (void)trib_poll(fds, n_fds, moved ? 0 : SLEEP_MS); /* a failure is like a timeout */
     if (fds[0].revents) {

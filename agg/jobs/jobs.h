@@ -82,7 +82,7 @@ struct trib_job {
     uint32_t slots; /* slots held; 0 while queued */
     uint64_t slot_bytes;
     uint64_t ranks_bytes; /* memory for all ranks; held as slots are */
-    uint64_t plan_bytes; /* charged to its quota; see trib_jobs_read_quotas */
+    uint64_t plan_bytes; /* charged to its quota; as of trib_jobs_positions */
     uint64_t asked_ns;
     uint64_t since_ns;    /* time at which the job entered its state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */

@@ -46,7 +46,7 @@
 #include "agg/jobs/jobs_table.h"
 
 #define HOLD_LEAST_S 1e-3 /* makes tags of queued jobs differ */
-#define HOLD_MEMORY 0.1   /* weight of the newest value in a mean */
+#define HOLD_MEMORY 0.1 /* weight of the newest value in a mean */
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
@@ -124,9 +124,23 @@ static void sum_weights(struct trib_jobs *jobs)
     }
 }
 
+/* Copy memory use from the quotas into the `bytes` fields. */
+static void read_quotas(struct trib_jobs *jobs)
+{
+    jobs->held.bytes = trib_quota_held_mt(&jobs->quota);
+    for (uint32_t i = 0; i < jobs->n_accounts; i++)
+        jobs->accounts[i].held.bytes = trib_quota_held_mt(&jobs->accounts[i].quota);
+    for (uint32_t i = 0; i < jobs->n; i++) {
+        struct trib_jobs_entry *e = &jobs->entries[i];
+        const uint64_t all = e->quota ? trib_quota_held_mt(e->quota) : 0;
+        const uint64_t fixed = trib_job_fixed_bytes(&e->job);
+        e->job.plan_bytes = all > fixed ? all - fixed : 0;
+    }
+}
+
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
-    trib_jobs_read_quotas(jobs);
+    read_quotas(jobs);
     settle_accounts(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
@@ -269,8 +283,8 @@ void trib_jobs_charge(struct trib_jobs *jobs, uint64_t now_ns,
     double held_s = seconds(entry->admitted_ns, now_ns);
 
     assert(entry->job.state != TRIB_JOB_QUEUED && entry->job.slots);
-    account->served += dominant_share(jobs, &entry->job, entry->job.slots) * held_s /
-                       account->weight;
+    account->served +=
+        dominant_share(jobs, &entry->job, entry->job.slots) * held_s / account->weight;
     learn(&account->hold_s, held_s);
     learn(&jobs->hold_s, held_s);
 }

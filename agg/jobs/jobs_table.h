@@ -13,7 +13,7 @@ struct trib_jobs_account {
     bool named; /* named by trib_jobs_user: never reassigned */
     uint32_t weight;
     struct trib_jobs_limits limits;
-    struct trib_jobs_limits held; /* bytes: as of trib_jobs_read_quotas */
+    struct trib_jobs_limits held; /* bytes: as of trib_jobs_order */
     struct trib_quota quota;
     double served; /* charges of ended jobs: share of the service × s / weight */
     double hold_s; /* mean holding time of its jobs */
@@ -42,7 +42,7 @@ struct trib_jobs_place {
 
 struct trib_jobs {
     struct trib_jobs_opts opts;
-    struct trib_jobs_limits held; /* bytes: as of trib_jobs_read_quotas */
+    struct trib_jobs_limits held; /* bytes: as of trib_jobs_order */
     uint32_t lent; /* slots of idle jobs, part of held.slots */
     struct trib_quota quota;
     bool draining;
@@ -91,9 +91,6 @@ uint32_t trib_jobs_slots_left(const struct trib_jobs_limits *limits,
 
 /** trib_jobs_in_use - return the service's resources in use, without lent slots. */
 struct trib_jobs_limits trib_jobs_in_use(const struct trib_jobs *jobs);
-
-/** trib_jobs_read_quotas - copy memory use from the quotas into the `bytes` fields. */
-void trib_jobs_read_quotas(struct trib_jobs *jobs);
 
 /* --- agg/jobs/jobs_fair.c --- */
 

@@ -15,7 +15,8 @@ uint64_t trib_job_bytes(const struct trib_job *job)
 }
 
 uint32_t trib_jobs_slots_left(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held, const struct trib_job *job)
+                              const struct trib_jobs_limits *held,
+                              const struct trib_job *job)
 {
     const uint64_t taken = held->bytes + job->ranks_bytes;
     uint64_t room = UINT32_MAX;
@@ -41,17 +42,4 @@ struct trib_jobs_limits trib_jobs_in_use(const struct trib_jobs *jobs)
     assert(jobs->lent <= taken.slots);
     taken.slots -= jobs->lent < most ? jobs->lent : most;
     return taken;
-}
-
-void trib_jobs_read_quotas(struct trib_jobs *jobs)
-{
-    jobs->held.bytes = trib_quota_held_mt(&jobs->quota);
-    for (uint32_t i = 0; i < jobs->n_accounts; i++)
-        jobs->accounts[i].held.bytes = trib_quota_held_mt(&jobs->accounts[i].quota);
-    for (uint32_t i = 0; i < jobs->n; i++) {
-        struct trib_jobs_entry *e = &jobs->entries[i];
-        const uint64_t all = e->quota ? trib_quota_held_mt(e->quota) : 0;
-        const uint64_t fixed = trib_job_fixed_bytes(&e->job);
-        e->job.plan_bytes = all > fixed ? all - fixed : 0;
-    }
 }

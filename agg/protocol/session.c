@@ -475,8 +475,7 @@ trib_status_t trib_session_send_wait(struct trib_session *session, uint64_t dead
         if (flushed == TRIB_INPROGRESS &&
             !trib_wait_fd(trib_session_fd(session), POLLOUT, deadline,
                           session->opts.idle))
-            return trib_session_end(session, TRIB_ERR_TIMEOUT,
-                                    "messages are not read");
+            return trib_session_end(session, TRIB_ERR_TIMEOUT, "messages are not read");
     }
 }
 
@@ -541,15 +540,12 @@ void trib_session_free(struct trib_session *session)
     free(session);
 }
 
-void trib_session_set_silent(struct trib_session *session, int silent_ms)
-{
-    session->opts.silent_ms = silent_ms;
-    session->heard = trib_now_ns();
-}
-
-void trib_session_set_error(struct trib_session *session, struct trib_error *err)
+void trib_session_adopt(struct trib_session *session, struct trib_error *err,
+                        int silent_ms)
 {
     session->opts.err = err;
+    session->opts.silent_ms = silent_ms;
+    session->heard = trib_now_ns();
 }
 
 bool trib_session_is_sealed(const struct trib_session *session)

@@ -49,13 +49,10 @@ trib_status_t trib_session_open(const struct trib_session_opts *opts,
 /** trib_session_set_idle - change trib_session_opts.idle. */
 void trib_session_set_idle(struct trib_session *session, struct trib_idle *idle);
 
-/** trib_session_set_error - change trib_session_opts.err, for a new owner of the
- * session. */
-void trib_session_set_error(struct trib_session *session, struct trib_error *err);
-
-/** trib_session_set_silent - change trib_session_opts.silent_ms and restart the
- * timeout. */
-void trib_session_set_silent(struct trib_session *session, int silent_ms);
+/** trib_session_adopt - for a new owner of the session: change err and silent_ms of
+ * trib_session_opts, and restart the timeout. */
+void trib_session_adopt(struct trib_session *session, struct trib_error *err,
+                        int silent_ms);
 
 /** trib_session_free - close it and discard unsent messages; NULL is allowed. */
 void trib_session_free(struct trib_session *session);

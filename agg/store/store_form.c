@@ -83,29 +83,30 @@ void trib_store_form_free(struct trib_store_form *form)
     trib_store_memory_free(&form->indices);
 }
 
-bool trib_store_form_fits(const struct trib_store_form *form, uint32_t vector)
-{
-    return !trib_store_form_comes(form) &&
-           ((!form->sparse && !form->coded) || form->vector == vector);
-}
-
 static uint64_t elements(const struct trib_store_form *form, uint32_t vector)
 {
     return trib_store_bytes(form->table, vector) /
            trib_store_element(form->table, vector);
 }
 
-/* Indices -------------------------------------------------------------------------- */
-
 static size_t index_bytes(const struct trib_store_form *form)
 {
     return trib_control_index_bytes(elements(form, form->vector));
 }
 
-bool trib_store_form_comes(const struct trib_store_form *form)
+/* Return true while indices are missing. */
+static bool is_incomplete(const struct trib_store_form *form)
 {
     return form->sparse && form->done < form->count * index_bytes(form);
 }
+
+bool trib_store_form_fits(const struct trib_store_form *form, uint32_t vector)
+{
+    return !is_incomplete(form) &&
+           ((!form->sparse && !form->coded) || form->vector == vector);
+}
+
+/* Indices -------------------------------------------------------------------------- */
 
 const uint8_t *trib_store_form_indices(const struct trib_store_form *form)
 {
@@ -166,7 +167,7 @@ trib_status_t trib_store_form_index(struct trib_store_form *form,
 {
     trib_status_t st = TRIB_OK;
 
-    if (!trib_store_form_comes(form))
+    if (!is_incomplete(form))
         st = begin_indices(form, m, refusal, err);
     if (st != TRIB_OK)
         return st;

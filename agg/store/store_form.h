@@ -59,9 +59,6 @@ void trib_store_form_end(struct trib_store_form *form);
 /** trib_store_form_free - free its members. */
 void trib_store_form_free(struct trib_store_form *form);
 
-/** trib_store_form_comes - return true while indices are missing. */
-bool trib_store_form_comes(const struct trib_store_form *form);
-
 /** trib_store_form_indices - return all indices, as in struct trib_store_table_push;
  * NULL: the request covers all elements, or a range. */
 const uint8_t *trib_store_form_indices(const struct trib_store_form *form);
