@@ -82,7 +82,7 @@ struct trib_transport_text {
  * disconnect    Disconnect from a peer cleanly: the peer gets PEER_LOST with `left`
  *               set, unless it has disconnected, too.
  * leave         Disconnect all peers whose entry in which[size] is true; NULL: all. All
- *               goodbye notices share one deadline, so several silent peers cost no
+ *               disconnect notices share one deadline, so several silent peers cost no
  *               more time than one. Lost peers in `which` may still run: a backend that
  *               can notifies them that the job continues without them.
  * alloc         Allocate and register zeroed, 4096-aligned memory that peers can access

@@ -249,8 +249,8 @@ static void auto_disconnect(struct trib_transport *t, int peer)
 
     if (peer < 0 || peer >= c->size || c->peers[peer].state == AUTO_PEER_LEFT)
         return;
-    if (c->peers[peer].state == AUTO_PEER_GOING)
-        c->n_going--;
+    if (c->peers[peer].state == AUTO_PEER_DRAINING)
+        c->n_draining--;
     c->peers[peer].state = AUTO_PEER_LEFT;
     /* Disconnect on all inners, because the peer may write over another one. Start with
      * the one that carried our writes. */
@@ -287,8 +287,8 @@ static void auto_leave(struct trib_transport *t, const bool *which)
             auto_disconnect(t, r); /* out of memory: disconnect one by one */
             continue;
         }
-        if (p->state == AUTO_PEER_GOING)
-            c->n_going--;
+        if (p->state == AUTO_PEER_DRAINING)
+            c->n_draining--;
         p->state = AUTO_PEER_LEFT;
     }
     for (int i = 0; those && i < c->n_inners; i++)
@@ -358,10 +358,10 @@ static int filter_events(struct auto_transport *c, int from, struct trib_event *
         if (events[i].kind == TRIB_EVENT_ARRIVED)
             p->heard |= auto_bit(&c->inners[from]);
         if (lost && p->state == AUTO_PEER_CONNECTED && p->inner == from) {
-            p->state = AUTO_PEER_GOING;
+            p->state = AUTO_PEER_DRAINING;
             p->loss = events[i];
             p->lost_at = trib_now_ns();
-            c->n_going++;
+            c->n_draining++;
         }
         if (lost || p->state == AUTO_PEER_LOST || p->state == AUTO_PEER_LEFT)
             continue;
@@ -378,15 +378,15 @@ static int report_losses(struct auto_transport *c, uint64_t begin,
 {
     int n = 0;
 
-    for (int r = 0; r < c->size && n < max && c->n_going; r++) {
+    for (int r = 0; r < c->size && n < max && c->n_draining; r++) {
         struct auto_peer *p = &c->peers[r];
         /* Writes of the peer may still be in flight over another inner. */
-        if (p->state != AUTO_PEER_GOING ||
+        if (p->state != AUTO_PEER_DRAINING ||
             (is_mixed(c, p) && begin < p->lost_at + GOING_MS * UINT64_C(1000000)))
             continue;
         events[n++] = p->loss;
         p->state = AUTO_PEER_LOST;
-        c->n_going--;
+        c->n_draining--;
     }
     return n;
 }
@@ -394,7 +394,7 @@ static int report_losses(struct auto_transport *c, uint64_t begin,
 static int auto_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct auto_transport *c = auto_of(t);
-    uint64_t begin = c->n_going ? trib_now_ns() : 0;
+    uint64_t begin = c->n_draining ? trib_now_ns() : 0;
     bool more = false;
     int n = 0;
 
@@ -412,7 +412,7 @@ static int auto_poll(struct trib_transport *t, struct trib_event *events, int ma
     }
     if (++c->next >= c->n_inners)
         c->next = 0;
-    if (c->n_going && !more)
+    if (c->n_draining && !more)
         n += report_losses(c, begin, events + n, max - n);
     if (c->inner_err.status != TRIB_OK)
         trib_error_clear(&c->inner_err);

@@ -49,7 +49,7 @@ static_assert(sizeof(struct auto_record) == 3, "no padding");
 enum auto_peer_state {
     AUTO_PEER_UNKNOWN, /* not connected */
     AUTO_PEER_CONNECTED,
-    AUTO_PEER_GOING, /* lost; data that it sent over other inners is delivered first */
+    AUTO_PEER_DRAINING, /* lost; data sent over other inners is delivered first */
     AUTO_PEER_LOST,
     AUTO_PEER_LEFT, /* this rank disconnected from it */
 };
@@ -122,7 +122,7 @@ struct auto_transport {
     LIST_HEAD(, auto_region) regions;
     LIST_HEAD(, auto_remote) remotes;
     int next; /* the inner that the next poll begins with */
-    int n_going;
+    int n_draining;
     struct pollfd sleep[AUTO_INNERS]; /* descriptors of the open inners */
     int n_sleep; /* 0: not asked yet, or an inner has none */
     bool asked;

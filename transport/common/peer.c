@@ -110,19 +110,19 @@ void trib_peer_explain_end(struct trib_peer_base *p)
                       dead ? "has died" : "closed its connection");
 }
 
-void trib_peer_going(struct trib_peer_base *p, int *n_going)
+void trib_peer_drain(struct trib_peer_base *p, int *n_draining)
 {
     assert(trib_peer_is_there(p));
-    p->state = TRIB_PEER_GOING;
+    p->state = TRIB_PEER_DRAINING;
     p->going_at = trib_now_ns();
     p->asked = 0;
-    ++*n_going;
+    ++*n_draining;
 }
 
 void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
                       struct trib_event *out)
 {
-    assert(p->state == TRIB_PEER_GOING);
+    assert(p->state == TRIB_PEER_DRAINING);
     out->kind = TRIB_EVENT_PEER_LOST;
     out->peer = peer;
     out->left = left;

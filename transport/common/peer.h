@@ -26,7 +26,7 @@
 enum trib_peer_state {
     TRIB_PEER_UNKNOWN, /* not connected; data from the peer is received */
     TRIB_PEER_CONNECTED,
-    TRIB_PEER_GOING, /* lost; data that the peer sent before is still delivered */
+    TRIB_PEER_DRAINING, /* lost; data that the peer sent before is still delivered */
     TRIB_PEER_LOST, /* lost, and the loss has been reported */
     TRIB_PEER_LEFT, /* this rank disconnected */
 };
@@ -125,8 +125,8 @@ void trib_peer_explain(struct trib_peer_base *p, const char *format, ...)
  * death if known. */
 void trib_peer_explain_end(struct trib_peer_base *p);
 
-/** trib_peer_going - start a peer's loss; n_going counts the peers in this state. */
-void trib_peer_going(struct trib_peer_base *p, int *n_going);
+/** trib_peer_drain - start a peer's loss; n_draining counts the peers in this state. */
+void trib_peer_drain(struct trib_peer_base *p, int *n_draining);
 
 /** trib_peer_report - fill in the event that reports a loss. */
 void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,

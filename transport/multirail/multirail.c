@@ -39,7 +39,7 @@ static int report_loss(struct multirail *r, int peer, struct trib_event *event)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    assert(p->state == TRIB_PEER_GOING);
+    assert(p->state == TRIB_PEER_DRAINING);
     *event = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST,
         .peer = peer,
@@ -70,7 +70,7 @@ static int report(struct multirail *r, struct trib_event *events, int max)
         n += trib_multirail_deliver(p, peer, events + n, max - n);
         if (p->log)
             n += trib_multirail_reap(r, peer, events + n, max - n);
-        if (p->state == TRIB_PEER_GOING && n < max)
+        if (p->state == TRIB_PEER_DRAINING && n < max)
             n += report_loss(r, peer, events + n);
         if (n == max || p->trouble) {
             i++;

@@ -45,8 +45,8 @@ enum {
     DEATH_MS = 500, /* for the other rails to deliver the last data of a dead peer */
 };
 
-/* Send a mark with all rails. An abort and a normal disconnect both end with a BYE on
- * the remaining rails; the mark distinguishes them. */
+/* Send a mark with all rails. An abort and a normal disconnect both end with DISCONNECT
+ * on the remaining rails; the mark distinguishes them. */
 void trib_multirail_drop_peer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -220,11 +220,11 @@ static void finish(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    assert(p->state != TRIB_PEER_GOING);
+    assert(p->state != TRIB_PEER_DRAINING);
     trib_multirail_drain(r);
     trib_multirail_reorder(p);
     if (p->state == TRIB_PEER_CONNECTED)
-        p->state = TRIB_PEER_GOING;
+        p->state = TRIB_PEER_DRAINING;
     else /* never connected: do not report a loss */
         p->trouble = false;
 }
@@ -254,7 +254,7 @@ void trib_multirail_recover(struct multirail *r, int peer)
 
     if (!p->trouble_at)
         p->trouble_at = trib_now_ns();
-    if (p->state == TRIB_PEER_GOING)
+    if (p->state == TRIB_PEER_DRAINING)
         return;
     if (!is_over(r, p) && r->confirms) {
         if ((p->left & ~(unsigned)p->dead) && has_waited(p, LEAVE_MS))

@@ -66,7 +66,7 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
         (const struct multirail_remote *)write->remote;
     if (p->state == TRIB_PEER_UNKNOWN)
         return TRIB_ERR_INVALID;
-    if (p->state != TRIB_PEER_CONNECTED && p->state != TRIB_PEER_GOING)
+    if (p->state != TRIB_PEER_CONNECTED && p->state != TRIB_PEER_DRAINING)
         return TRIB_ERR_PEER_LOST;
     if (write->len && (!write->local || !remote || remote->peer != peer))
         return trib_fail(r->err, TRIB_ERR_INVALID,
@@ -75,7 +75,7 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
     if (write->imm == TRIB_IMM_OWN && !write->quiet)
         return trib_fail(r->err, TRIB_ERR_INVALID,
                          "the immediate %#x is reserved for the transport", write->imm);
-    if (p->state == TRIB_PEER_GOING || p->flow != MULTIRAIL_FLOWING ||
+    if (p->state == TRIB_PEER_DRAINING || p->flow != MULTIRAIL_FLOWING ||
         p->tail - p->head >= MULTIRAIL_LOG)
         return TRIB_ERR_NO_RESOURCE;
     struct multirail_entry *e = &p->log[p->tail % MULTIRAIL_LOG];

@@ -67,7 +67,7 @@ void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
     assert(peer >= 0 && peer < r->size);
     if (p->state != TRIB_PEER_CONNECTED)
         return;
-    p->state = TRIB_PEER_GOING;
+    p->state = TRIB_PEER_DRAINING;
     snprintf(p->why, sizeof(p->why), "%.150s", why);
     trouble(r, peer);
 }

@@ -315,11 +315,11 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
 {
     int n = 0;
 
-    assert(shm->n_going > 0);
+    assert(shm->n_draining > 0);
     for (int i = shm->n_active - 1; i >= 0 && n < max; i--) {
         int peer = shm->active[i];
         struct shm_peer *p = &shm->peers[peer];
-        if (p->state != TRIB_PEER_GOING || !ring_empty(shm, p))
+        if (p->state != TRIB_PEER_DRAINING || !ring_empty(shm, p))
             continue;
         events[n].kind = TRIB_EVENT_PEER_LOST;
         events[n].peer = peer;
@@ -370,7 +370,7 @@ static int shm_poll(struct trib_transport *t, struct trib_event *events, int max
         if (++shm->next >= shm->n_active)
             shm->next = 0;
     }
-    if (shm->n_going)
+    if (shm->n_draining)
         n += report_losses(shm, events + n, max - n);
     if (n && atomic_load_explicit(&shm->armed, memory_order_relaxed))
         disarm(shm);

@@ -116,7 +116,7 @@ struct shm {
     int *active; /* peers that are connected or attached to this rank */
     int n_active;
     int next; /* index into active[] at which the next poll begins */
-    int n_going;
+    int n_draining;
     uint32_t attached_seen;
     unsigned polls;
     struct shm_done done[SHM_DONE_SLOTS]; /* queued WRITE_DONE events */

@@ -31,9 +31,9 @@ void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt
     va_start(args, fmt);
     vsnprintf(peer->why, sizeof(peer->why), fmt, args);
     va_end(args);
-    peer->state = TRIB_PEER_GOING;
+    peer->state = TRIB_PEER_DRAINING;
     trib_process_watch_close(&peer->watch);
-    shm->n_going++;
+    shm->n_draining++;
 }
 
 void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
@@ -46,9 +46,9 @@ void trib_shm_peer_lost(struct shm *shm, int peer)
 {
     struct shm_peer *p = &shm->peers[peer];
 
-    assert(p->state == TRIB_PEER_GOING);
+    assert(p->state == TRIB_PEER_DRAINING);
     p->state = TRIB_PEER_LOST;
-    assert(shm->n_going > 0);
-    shm->n_going--;
+    assert(shm->n_draining > 0);
+    shm->n_draining--;
     trib_shm_deactivate(shm, peer);
 }

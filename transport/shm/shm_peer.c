@@ -236,7 +236,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
         return trib_fail(shm->err, TRIB_ERR_INVALID, "peer %d of %d does not exist",
                          peer, shm->size);
     struct shm_peer *p = &shm->peers[peer];
-    if (p->state == TRIB_PEER_CONNECTED || p->state == TRIB_PEER_GOING)
+    if (p->state == TRIB_PEER_CONNECTED || p->state == TRIB_PEER_DRAINING)
         return TRIB_OK;
     if (p->state != TRIB_PEER_UNKNOWN)
         return trib_fail(shm->err, TRIB_ERR_PEER_LOST,
@@ -282,8 +282,8 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     atomic_compare_exchange_strong(&p->in->left, &here, TRIB_SHM_LEFT);
     if (p->state == TRIB_PEER_CONNECTED)
         trib_shm_ring(shm, peer);
-    if (p->state == TRIB_PEER_GOING)
-        shm->n_going--;
+    if (p->state == TRIB_PEER_DRAINING)
+        shm->n_draining--;
     if (p->active)
         trib_shm_deactivate(shm, peer);
     trib_process_watch_close(&p->watch);

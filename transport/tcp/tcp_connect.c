@@ -177,7 +177,7 @@ int trib_tcp_report_losses(struct tcp *tcp, struct trib_event *events, int max)
 
     for (int i = 0; i < tcp->size && n < max && tcp->n_losing; i++) {
         struct tcp_peer *p = &tcp->peers[i];
-        if (p->base.state != TRIB_PEER_GOING || !is_loss_final(p))
+        if (p->base.state != TRIB_PEER_DRAINING || !is_loss_final(p))
             continue;
         check_continues(tcp, p);
         if (gave_up_silently(tcp, p)) {
@@ -300,7 +300,7 @@ static void leave(struct tcp *tcp, int first, int last, const bool *which)
         struct tcp_peer *p = &tcp->peers[i];
         if (!p->disconnecting)
             continue;
-        if (p->base.state == TRIB_PEER_GOING) /* noticed just now, or before */
+        if (p->base.state == TRIB_PEER_DRAINING) /* noticed just now, or before */
             tcp->n_losing--;
         trib_tcp_close_peer(tcp, i);
         p->base.state = TRIB_PEER_LEFT;

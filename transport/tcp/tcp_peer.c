@@ -96,10 +96,10 @@ static void going(struct tcp *tcp, int peer, const char *format, va_list args)
 
     assert(peer >= 0 && peer < tcp->size && peer != tcp->self);
     if (p->base.state != TRIB_PEER_CONNECTED &&
-        !(p->base.state == TRIB_PEER_GOING && p->got_disconnect))
+        !(p->base.state == TRIB_PEER_DRAINING && p->got_disconnect))
         return;
     if (p->base.state == TRIB_PEER_CONNECTED)
-        trib_peer_going(&p->base, &tcp->n_losing);
+        trib_peer_drain(&p->base, &tcp->n_losing);
     vsnprintf(p->base.why, sizeof(p->base.why), format, args);
     if (p->got_disconnect)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
@@ -151,6 +151,6 @@ void trib_tcp_given_up(struct tcp *tcp, int peer)
 
     p->base.given_up = true;
     trib_tcp_mark_lost(tcp, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-    if (p->base.state == TRIB_PEER_GOING && !p->blamed)
+    if (p->base.state == TRIB_PEER_DRAINING && !p->blamed)
         trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
 }

@@ -119,7 +119,7 @@ static void release(struct ucx *u)
     free(u);
 }
 
-/* Tear down without goodbye messages. */
+/* Tear down without DISCONNECT messages. */
 static void take_down(struct ucx *u)
 {
     trib_ucx_helper_close(u);

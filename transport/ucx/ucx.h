@@ -5,7 +5,7 @@
  * Payload travels as UCP active messages. Each pair of ranks also has up to two plain
  * TCP sockets, one per connecting direction. On such a socket the ranks first verify
  * that they belong together and exchange their worker addresses. Then the socket
- * carries control messages (struct ucx_control), such as wake and goodbye. A closed
+ * carries control messages (struct ucx_control), such as wake and disconnect. A closed
  * socket means that the peer's process has died, whatever UCX reports.
  *
  * Three threads drive UCX. The owner posts and polls. The manager (ucx_cm_thread.c)
@@ -96,11 +96,11 @@ struct ucx_peer {
     int out, in; /* sockets connected and accepted by this rank; -1: none */
     bool closed; /* refuse further connections from it */
     bool gone; /* a socket has been closed */
-    bool got_bye;
+    bool got_disconnect;
     bool answered; /* UCX_GOT_ALL was sent: all its messages have arrived */
-    uint64_t sent; /* from its UCX_BYE */
+    uint64_t sent; /* from its UCX_DISCONNECT */
     bool dropped; /* the peer has abandoned this rank */
-    bool got_all; /* it answered our UCX_BYE */
+    bool got_all; /* it answered our UCX_DISCONNECT */
     uint64_t wire_until; /* the manager progresses its wire-up until then; 0: done */
 };
 

@@ -96,8 +96,8 @@ void trib_ucx_send_control(struct ucx *u, int peer, enum ucx_control_kind kind,
 static void handle_control(struct ucx_peer *p, const struct ucx_control *control)
 {
     switch ((enum ucx_control_kind)control->kind) {
-    case UCX_BYE:
-        p->got_bye = true;
+    case UCX_DISCONNECT:
+        p->got_disconnect = true;
         p->sent = control->value;
         return;
     case UCX_GOT_ALL:
@@ -453,16 +453,16 @@ static uint64_t count_arrived(struct ucx *u, const struct ucx_peer *p)
     return n;
 }
 
-/* Answer the goodbye of each peer whose messages have all arrived. Return true if more
- * are to come. */
-static bool answer_byes(struct ucx *u)
+/* Answer the DISCONNECT of each peer whose messages have all arrived. Return true if
+ * more are to come. */
+static bool answer_disconnects(struct ucx *u)
 {
     bool more = false;
 
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         pthread_mutex_lock(&u->links);
-        const bool waits = p->got_bye && !p->answered && !p->gone && !p->closed;
+        const bool waits = p->got_disconnect && !p->answered && !p->gone && !p->closed;
         const uint64_t sent = p->sent;
         pthread_mutex_unlock(&u->links);
         if (!waits)
@@ -486,7 +486,7 @@ static void *manager_main(void *arg)
     bool on = true;
 
     while (on) {
-        bool wiring = is_wiring(u) | answer_byes(u);
+        bool wiring = is_wiring(u) | answer_disconnects(u);
         resume_accept(u);
         int n = epoll_wait(u->manager_epoll, events, EVENTS_MAX,
                            wiring             ? PROGRESS_MS

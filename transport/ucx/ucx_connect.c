@@ -177,7 +177,7 @@ static trib_status_t handshake(struct ucx *u, struct call *c, void **name_out)
 static bool has_ended(struct ucx *u, int peer)
 {
     pthread_mutex_lock(&u->links);
-    bool ended = u->peers[peer].gone || u->peers[peer].got_bye;
+    bool ended = u->peers[peer].gone || u->peers[peer].got_disconnect;
     pthread_mutex_unlock(&u->links);
     return ended;
 }

@@ -2,9 +2,9 @@
 /*
  * ucx: loss of peers and disconnecting.
  *
- * The kernel closes the sockets of a process that ends, and the manager sees that. A
- * goodbye carries the number of messages sent. A disconnecting rank waits briefly until
- * its peer has received them all, because UCX drops unread data when a connection
+ * The kernel closes the sockets of a process that ends, and the manager sees that.
+ * DISCONNECT carries the number of messages sent. A disconnecting rank waits briefly
+ * until its peer has received them all, because UCX drops unread data when a connection
  * breaks.
  */
 #include <assert.h>
@@ -37,7 +37,7 @@ static void lose_peer(struct ucx *u, int peer, const char *format, ...)
     if (!trib_peer_is_there(&p->base))
         return;
     p->mute = p->base.state == TRIB_PEER_UNKNOWN;
-    trib_peer_going(&p->base, &u->n_losing);
+    trib_peer_drain(&p->base, &u->n_losing);
     va_start(args, format);
     vsnprintf(p->base.why, sizeof(p->base.why), format, args);
     va_end(args);
@@ -53,7 +53,7 @@ static void handle_events_of(struct ucx *u, int peer)
         lose_peer(u, peer, "process %d %s", p->base.who.pid, p->violation);
     else if (p->dropped)
         lose_peer(u, peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-    else if (p->got_bye || p->gone)
+    else if (p->got_disconnect || p->gone)
         lose_peer(u, peer, "process %d closed its connection", p->base.who.pid);
     else if (p->fault != UCS_OK)
         lose_peer(u, peer, "process %d: %s", p->base.who.pid,
@@ -110,7 +110,7 @@ static void close_peer(struct ucx *u, int peer, enum trib_peer_state state)
 }
 
 /* Return true if no further message of this peer can arrive. *left_out is set if it
- * said goodbye. */
+ * has sent DISCONNECT. */
 static bool all_arrived(struct ucx *u, int peer, bool *left_out)
 {
     struct ucx_peer *p = &u->peers[peer];
@@ -121,15 +121,15 @@ static bool all_arrived(struct ucx *u, int peer, bool *left_out)
     const bool ended = p->fault != UCS_OK; /* UCX has read its connection to the end */
     pthread_mutex_unlock(&u->lock);
     pthread_mutex_lock(&u->links);
-    *left_out = p->got_bye;
-    bool all = p->got_bye ? next >= p->sent || ms > LEFT_MS
-                          : (ended && p->gone) || ms > IN_FLIGHT_MS;
+    *left_out = p->got_disconnect;
+    bool all = p->got_disconnect ? next >= p->sent || ms > LEFT_MS
+                                 : (ended && p->gone) || ms > IN_FLIGHT_MS;
     bool gone = p->gone && !p->violation && !p->dropped;
     /* The kernel shows the end of a process slightly later than the end of its
      * sockets. */
-    if (gone && !p->got_bye && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
+    if (gone && !p->got_disconnect && p->base.liveness.by == TRIB_LIVENESS_BY_KERNEL)
         all &= trib_peer_liveness_dead(&p->base.liveness) || ms > IN_FLIGHT_MS;
-    p->base.given_up = p->dropped && !p->got_bye;
+    p->base.given_up = p->dropped && !p->got_disconnect;
     pthread_mutex_unlock(&u->links);
     if (*left_out)
         trib_peer_explain(&p->base, "process %d has left", p->base.who.pid);
@@ -146,7 +146,7 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
     for (int i = 0; i < u->size && n < max && u->n_losing; i++) {
         struct ucx_peer *p = &u->peers[i];
         bool left;
-        if (p->base.state != TRIB_PEER_GOING || !all_arrived(u, i, &left))
+        if (p->base.state != TRIB_PEER_DRAINING || !all_arrived(u, i, &left))
             continue;
         trib_ucx_send_control(u, i, left ? UCX_GOT_ALL : UCX_DROP, 0);
         if (!p->mute)
@@ -158,7 +158,7 @@ int trib_ucx_report_losses(struct ucx *u, struct trib_event *events, int max)
     return n;
 }
 
-static void send_bye(struct ucx *u, int peer)
+static void send_disconnect(struct ucx *u, int peer)
 {
     struct ucx_peer *p = &u->peers[peer];
 
@@ -167,7 +167,7 @@ static void send_bye(struct ucx *u, int peer)
     pthread_mutex_lock(&u->lock);
     uint64_t sent = p->tail;
     pthread_mutex_unlock(&u->lock);
-    trib_ucx_send_control(u, peer, UCX_BYE, sent);
+    trib_ucx_send_control(u, peer, UCX_DISCONNECT, sent);
 }
 
 static bool is_one_of(const bool *which, int peer)
@@ -184,8 +184,8 @@ static bool is_awaited(struct ucx *u, int first, int last, const bool *which)
     for (int i = first; i <= last && !waits; i++) {
         const struct ucx_peer *p = &u->peers[i];
         waits = is_one_of(which, i) && trib_peer_is_there(&p->base) &&
-                (p->out >= 0 || p->in >= 0) && !p->got_all && !p->got_bye && !p->gone &&
-                !p->dropped;
+                (p->out >= 0 || p->in >= 0) && !p->got_all && !p->got_disconnect &&
+                !p->gone && !p->dropped;
     }
     pthread_mutex_unlock(&u->links);
     return waits;
@@ -205,7 +205,7 @@ static void await_got_all(struct ucx *u, int first, int last, const bool *which,
     }
 }
 
-/* Say goodbye to all peers at once: a large job must not wait for each in turn. */
+/* Disconnect from all peers at once: a large job must not wait for each in turn. */
 static void disconnect_peers(struct ucx *u, int first, int last, const bool *which)
 {
     uint64_t until = trib_deadline_ms(LEAVE_MS);
@@ -217,12 +217,12 @@ static void disconnect_peers(struct ucx *u, int first, int last, const bool *whi
     pthread_mutex_unlock(&u->links);
     for (int i = first; i <= last; i++)
         if (is_one_of(which, i))
-            send_bye(u, i);
+            send_disconnect(u, i);
     await_got_all(u, first, last, which, until);
     for (int i = first; i <= last; i++) {
         if (!is_one_of(which, i) || u->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
-        u->n_losing -= u->peers[i].base.state == TRIB_PEER_GOING;
+        u->n_losing -= u->peers[i].base.state == TRIB_PEER_DRAINING;
         close_peer(u, i, TRIB_PEER_LEFT);
     }
 }

@@ -53,8 +53,8 @@ enum ucx_control_kind {
     /* value: enum ucx_refusal; bits 32..63: the listener's version (protocol or UCX) */
     UCX_REFUSE,
     UCX_WAKE,
-    UCX_BYE, /* value: total number of messages sent */
-    UCX_GOT_ALL, /* answers UCX_BYE */
+    UCX_DISCONNECT, /* value: total number of messages sent */
+    UCX_GOT_ALL, /* answers UCX_DISCONNECT */
     UCX_DROP, /* the sender has abandoned the receiver */
     UCX_UP, /* the sender's endpoint is up */
     UCX_CHALLENGE, /* struct ucx_challenge: before UCX_WELCOME, if there is a secret */

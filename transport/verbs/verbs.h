@@ -155,7 +155,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
-/* Send VERBS_BYE or VERBS_GIVEN_UP as the last message. */
+/* Send VERBS_DISCONNECT or VERBS_GIVEN_UP as the last message. */
 void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word);
 bool trib_verbs_post_probe(struct verbs *v, int peer);
 

@@ -18,7 +18,7 @@ static bool is_drained(struct verbs *v, const struct verbs_peer *p)
 {
     pthread_mutex_lock(&v->posting);
     bool all =
-        !p->bye_pending &&
+        !p->disconnect_pending &&
         (!p->qp || p->tail == atomic_load_explicit(&p->head, memory_order_relaxed));
     pthread_mutex_unlock(&v->posting);
     return all;

@@ -41,7 +41,7 @@ void trib_verbs_handle_async_events(struct verbs *v)
         struct verbs_peer *p = &v->peers[i];
         if (*p->fault)
             trib_verbs_lose_peer(v, i, "process %d: %s", p->base.who.pid, p->fault);
-        else if (p->gone && p->unclear == VERBS_REFUSED && !p->got_bye)
+        else if (p->gone && p->unclear == VERBS_REFUSED && !p->got_disconnect)
             p->ended = true; /* the cause is still unknown */
         else if (p->gone)
             trib_verbs_lose_peer(v, i, "process %d closed its connection",
@@ -101,7 +101,7 @@ static void sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
         trib_verbs_link_sever(v, &links[i]);
         p->severed[i] = links[i];
     }
-    p->bye_pending = false;
+    p->disconnect_pending = false;
     trib_peer_liveness_end(&p->base.liveness);
 }
 
@@ -144,7 +144,7 @@ static bool can_report(struct verbs *v, int peer)
     struct verbs_peer *p = &v->peers[peer];
     uint64_t now = trib_now_ns();
 
-    assert(p->base.state == TRIB_PEER_GOING);
+    assert(p->base.state == TRIB_PEER_DRAINING);
     if (p->finished)
         return true;
     return now - p->base.going_at > IN_FLIGHT_MS * NS_PER_MS &&
@@ -154,7 +154,7 @@ static bool can_report(struct verbs *v, int peer)
 /* Writes may fail before a peer's death is noticed: report the death as the cause. */
 static void explain_loss(struct verbs_peer *p)
 {
-    if (p->got_bye || p->base.given_up ||
+    if (p->got_disconnect || p->base.given_up ||
         trib_peer_liveness_answered(&p->base.liveness, p->question) ||
         !trib_peer_liveness_dead(&p->base.liveness))
         return;
@@ -172,10 +172,10 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 
     for (int i = 0; i < v->size && n < max && v->n_losing; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->base.state != TRIB_PEER_GOING || !can_report(v, i))
+        if (p->base.state != TRIB_PEER_DRAINING || !can_report(v, i))
             continue;
         explain_loss(p);
-        trib_peer_report(&p->base, i, p->got_bye, &events[n++]);
+        trib_peer_report(&p->base, i, p->got_disconnect, &events[n++]);
         if (p->may_return) {
             trib_verbs_send_last(v, i, VERBS_GIVEN_UP);
             trib_verbs_drain(v, i, trib_deadline_ms(NOTICE_MS));
@@ -205,22 +205,22 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
         return;
     struct verbs_peer *p = &v->peers[peer];
     refuse_requests(v, peer, peer);
-    if (p->base.state == TRIB_PEER_GOING)
+    if (p->base.state == TRIB_PEER_DRAINING)
         v->n_losing--;
     if (trib_peer_is_there(&p->base)) {
-        trib_verbs_send_last(v, peer, VERBS_BYE);
+        trib_verbs_send_last(v, peer, VERBS_DISCONNECT);
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
     sever_peer(v, peer, TRIB_PEER_LEFT);
     destroy_severed(v, peer);
 }
 
-/* Say goodbye to all peers at once: a large job must not wait for each in turn. */
-static void send_goodbyes(struct verbs *v, const bool *which, uint64_t until)
+/* Disconnect from all peers at once: a large job must not wait for each in turn. */
+static void send_disconnects(struct verbs *v, const bool *which, uint64_t until)
 {
     for (int i = 0; i < v->size; i++) {
         if ((!which || which[i]) && trib_peer_is_there(&v->peers[i].base))
-            trib_verbs_send_last(v, i, VERBS_BYE);
+            trib_verbs_send_last(v, i, VERBS_DISCONNECT);
     }
     if (!which)
         trib_verbs_drain(v, -1, until);
@@ -239,11 +239,11 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
     for (int i = 0; i < v->size; i++)
         if (!which || which[i])
             refuse_requests(v, i, i);
-    send_goodbyes(v, which, trib_deadline_ms(LEAVE_MS));
+    send_disconnects(v, which, trib_deadline_ms(LEAVE_MS));
     for (int i = 0; i < v->size; i++) {
         if ((which && !which[i]) || v->peers[i].base.state == TRIB_PEER_LEFT)
             continue;
-        if (v->peers[i].base.state == TRIB_PEER_GOING)
+        if (v->peers[i].base.state == TRIB_PEER_DRAINING)
             v->n_losing--;
         sever_peer(v, i, TRIB_PEER_LEFT);
         destroy_severed(v, i);

@@ -279,7 +279,7 @@ static void reset_outlet(struct verbs *v, int peer)
     pthread_mutex_unlock(&v->links);
     trib_verbs_link_drop(v, &link);
     trib_peer_liveness_end(&p->base.liveness);
-    if (p->base.state == TRIB_PEER_GOING)
+    if (p->base.state == TRIB_PEER_DRAINING)
         v->n_losing--;
     p->unclear = VERBS_CLEAR;
     p->base.state = TRIB_PEER_UNKNOWN;
@@ -318,7 +318,7 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                  128u << p->out.path.mtu, p->by);
         return TRIB_OK;
     }
-    if (p->base.state == TRIB_PEER_GOING)
+    if (p->base.state == TRIB_PEER_DRAINING)
         snprintf(cause, sizeof(cause), " (%s)", p->base.why);
     snprintf(why, bytes,
              "no RDMA packet gets through from %s%s; with RoCE, UDP port 4791 must be "

@@ -167,7 +167,7 @@ static void release(struct verbs *v)
     free(v);
 }
 
-/* Tear down without goodbye messages. */
+/* Tear down without DISCONNECT messages. */
 static void take_down(struct verbs *v)
 {
     trib_verbs_manager_stop(v);

@@ -94,17 +94,17 @@ void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
 
     assert(peer >= 0 && peer < v->size);
     if (p->base.state != TRIB_PEER_CONNECTED &&
-        !(p->base.state == TRIB_PEER_GOING &&
-          (p->got_bye || p->unclear != VERBS_CLEAR)))
+        !(p->base.state == TRIB_PEER_DRAINING &&
+          (p->got_disconnect || p->unclear != VERBS_CLEAR)))
         return;
     p->unclear = VERBS_CLEAR;
     if (p->base.state == TRIB_PEER_CONNECTED) {
         p->question = 0;
-        trib_peer_going(&p->base, &v->n_losing);
+        trib_peer_drain(&p->base, &v->n_losing);
     }
     va_start(args, format);
     vsnprintf(p->base.why, sizeof(p->base.why),
-              p->got_bye ? "process %d has left" : format, args);
+              p->got_disconnect ? "process %d has left" : format, args);
     va_end(args);
 }
 
@@ -131,7 +131,7 @@ void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc)
 {
     struct verbs_peer *p = &v->peers[peer];
 
-    assert(p->base.state == TRIB_PEER_GOING);
+    assert(p->base.state == TRIB_PEER_DRAINING);
     p->status = wc->status;
     p->vendor = wc->vendor_err;
     p->ended = false;

@@ -44,7 +44,7 @@ struct verbs_port {
 #define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
 
 /* The kind of work that a completion reports, in the upper four bits of its wr_id. */
-enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SENT_BYE };
+enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SENT_DISCONNECT };
 #define VERBS_WORK_SHIFT 60
 
 struct verbs_region {
@@ -142,8 +142,8 @@ struct verbs_peer {
     uint8_t device; /* index among the peer's devices */
     char by[TRIB_WHY_MAX]; /* description of the connection */
     uint64_t key;
-    bool got_bye; /* goodbye received: the end of its connection is no death */
-    bool finished; /* goodbye received and nothing is in flight */
+    bool got_disconnect; /* the end of its connection is no death */
+    bool finished; /* DISCONNECT received and nothing is in flight */
     enum verbs_unclear_failure unclear;
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: status of the failed completion */
@@ -157,7 +157,7 @@ struct verbs_peer {
     _Atomic uint32_t head; /* oldest request not known to be complete */
     uint32_t tail; /* next free */
     uint32_t unsignalled; /* requests since the last signalled one */
-    bool bye_pending; /* last notice is posted on the inlet and incomplete */
+    bool disconnect_pending; /* last notice is posted on the inlet and incomplete */
     bool may_return; /* lost because stopped or silent: it may resume */
     struct verbs_link severed[2]; /* connections of a lost peer, to be destroyed */
     /* guarded by `links` */

@@ -34,7 +34,7 @@ trib_status_t trib_verbs_post_receives(struct verbs *v)
     return TRIB_OK;
 }
 
-/* Return the free slots of a send queue. One is reserved for the goodbye. */
+/* Return the free slots of a send queue. One is reserved for the DISCONNECT. */
 static uint32_t free_slots(const struct verbs *v, const struct verbs_peer *p)
 {
     return v->depth - 1 -
@@ -200,7 +200,7 @@ void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct ibv_send_wr wr = {
-        .wr_id = verbs_work_id(VERBS_SENT_BYE, peer, 0),
+        .wr_id = verbs_work_id(VERBS_SENT_DISCONNECT, peer, 0),
         .opcode = IBV_WR_SEND_WITH_IMM,
         .send_flags = IBV_SEND_SIGNALED,
         .imm_data = htonl((uint32_t)word << VERBS_CONTROL_SHIFT),
@@ -210,7 +210,7 @@ void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word)
     assert(peer >= 0 && peer < v->size);
     pthread_mutex_lock(&v->links);
     if (p->in.qp && ibv_post_send(p->in.qp, &wr, &bad) == 0)
-        p->bye_pending = true;
+        p->disconnect_pending = true;
     pthread_mutex_unlock(&v->links);
     pthread_mutex_lock(&v->posting);
     if (p->qp)

@@ -22,9 +22,9 @@ void trib_verbs_handle_control(struct verbs *v, struct verbs_route route, uint32
         p->ahead = (uint64_t)(word & VERBS_CONTROL_VALUE)
                    << atomic_load_explicit(&p->piece_shift, memory_order_relaxed);
         break;
-    case VERBS_BYE:
-        p->got_bye = true;
-        /* A BYE on the inlet is the last message. After a BYE on the outlet, writes
+    case VERBS_DISCONNECT:
+        p->got_disconnect = true;
+        /* DISCONNECT on the inlet is the last message. After one on the outlet, writes
          * may still arrive on the inlet. */
         if (!route.outlet || !has_inlet(v, p))
             p->finished = true;
@@ -33,7 +33,7 @@ void trib_verbs_handle_control(struct verbs *v, struct verbs_route route, uint32
     case VERBS_GIVEN_UP:
         p->base.given_up = true;
         trib_verbs_lose_peer(v, route.peer, TRIB_PEER_GAVE_UP, p->base.who.pid);
-        if (p->base.state == TRIB_PEER_GOING && !p->got_bye)
+        if (p->base.state == TRIB_PEER_DRAINING && !p->got_disconnect)
             trib_peer_explain(&p->base, TRIB_PEER_GAVE_UP, p->base.who.pid);
         break;
     default:
@@ -89,8 +89,8 @@ void trib_verbs_handle_failed_wc(struct verbs *v, const struct ibv_wc *wc)
         if (is_outlet(v, wc)) /* ignore an abandoned queue pair */
             handle_error(v, wc, verbs_wc_peer(wc));
         break;
-    case VERBS_SENT_BYE:
-        v->peers[verbs_wc_peer(wc)].bye_pending = false;
+    case VERBS_SENT_DISCONNECT:
+        v->peers[verbs_wc_peer(wc)].disconnect_pending = false;
         break;
     default: {
         struct verbs_route route = trib_verbs_route_find(v, wc->qp_num);

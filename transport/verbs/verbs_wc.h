@@ -89,8 +89,8 @@ static inline int verbs_handle_wc(struct verbs *v, const struct ibv_wc *wc,
     switch (verbs_wc_work(wc)) {
     case VERBS_SENT:
         return verbs_handle_sent(v, wc, event);
-    case VERBS_SENT_BYE:
-        v->peers[verbs_wc_peer(wc)].bye_pending = false;
+    case VERBS_SENT_DISCONNECT:
+        v->peers[verbs_wc_peer(wc)].disconnect_pending = false;
         return 0;
     default:
         return verbs_handle_received(v, wc, event);

@@ -104,7 +104,7 @@ static_assert(sizeof(struct verbs_answer) == 64, "private data of a rejection: 1
 
 /* Immediates of sends, as opposed to writes: the kind is in the upper four bits. */
 enum verbs_control {
-    VERBS_BYE = 1,
+    VERBS_DISCONNECT = 1,
     VERBS_PIECES, /* value: number of pieces that precede the next write */
     VERBS_GIVEN_UP, /* the sender considers the receiver lost */
 };

@@ -258,9 +258,9 @@ TEST(test_end_by_another_way, clean, nothing_left)
     assert_int_equal(noted.order[0], 't');
     assert_non_null(strchr(noted.order, 'v'));
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    while (c->peers[0].state != AUTO_PEER_GOING && !trib_deadline_passed(until))
+    while (c->peers[0].state != AUTO_PEER_DRAINING && !trib_deadline_passed(until))
         assert_int_equal(pair.t[1]->ops->poll(pair.t[1], several, 8), 0);
-    assert_int_equal(c->peers[0].state, AUTO_PEER_GOING);
+    assert_int_equal(c->peers[0].state, AUTO_PEER_DRAINING);
     noted.held = NULL;
     for (uint32_t i = 0; i < 4; i++) {
         expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);

@@ -117,12 +117,12 @@ TEST(test_loss)
     struct trib_peer_base p = {.state = TRIB_PEER_CONNECTED};
     struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
     const uint64_t before = trib_now_ns();
-    int n_going = 4;
+    int n_draining = 4;
 
     assert_true(trib_peer_is_there(&p));
-    trib_peer_going(&p, &n_going);
-    assert_int_equal(n_going, 5);
-    assert_int_equal(p.state, TRIB_PEER_GOING);
+    trib_peer_drain(&p, &n_draining);
+    assert_int_equal(n_draining, 5);
+    assert_int_equal(p.state, TRIB_PEER_DRAINING);
     assert_true(p.going_at >= before && p.going_at <= trib_now_ns());
     assert_false(trib_peer_is_there(&p));
     trib_peer_explain(&p, "process %d has %0*d", 12, 2 * TRIB_WHY_MAX, 0);

@@ -300,7 +300,7 @@ TEST(test_full, clean, nothing_left)
     fake_verbs_hold(true);
     while (pair_write(&pair, 8, sent) == TRIB_OK)
         sent++;
-    assert_int_equal(sent, 127); /* one place is for the BYE */
+    assert_int_equal(sent, 127); /* one place is for the DISCONNECT */
     fake_verbs_hold(false);
     for (uint32_t i = 0; i < sent; i++)
         expect_arrival(&pair, 1, i, 8);
@@ -331,7 +331,7 @@ TEST(test_deferred_cqes, clean, nothing_left)
     struct trib_write w = {.imm = 5};
     assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
     struct verbs *v = (struct verbs *)pair.t[0];
-    trib_verbs_send_last(v, 1, VERBS_BYE);
+    trib_verbs_send_last(v, 1, VERBS_DISCONNECT);
     trib_verbs_drain(v, 1, trib_deadline_ms(5000));
     expect_arrival(&pair, 0, 5, 0);
     expect_loss(&pair, 1, "has left");
@@ -420,7 +420,7 @@ TEST(test_flush, clean, nothing_left)
     fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
     assert_status(pair_write(&pair, 8, 1), TRIB_OK);
     assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
-    assert_int_equal(v->peers[1].base.state, TRIB_PEER_GOING);
+    assert_int_equal(v->peers[1].base.state, TRIB_PEER_DRAINING);
     trib_verbs_lose_peer(v, 1, "the cause");
     trib_verbs_lose_peer(v, 1, "a consequence");
     expect_loss(&pair, 0, "the cause");

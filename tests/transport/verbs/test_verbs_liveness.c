@@ -115,7 +115,7 @@ TEST(test_left_port, clean, nothing_left)
 
     open_far(&pair, 60000);
     struct verbs *v = (struct verbs *)pair.t[0];
-    trib_verbs_send_last((struct verbs *)pair.t[1], 0, VERBS_BYE);
+    trib_verbs_send_last((struct verbs *)pair.t[1], 0, VERBS_DISCONNECT);
     close(silence(&pair, 1));
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!trib_heartbeat_closed(v->local.heartbeat, 1) &&
