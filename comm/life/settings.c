@@ -18,13 +18,6 @@
 #include "pipeline/payload/check.h"
 #include "transport/open.h"
 
-trib_status_t trib_settings_feedback(const char *text, struct trib_error *err)
-{
-    struct trib_feedback_rule rule;
-
-    return trib_feedback_parse(text, err, &rule);
-}
-
 static trib_status_t check_codec(const struct trib_config *cfg, struct trib_error *err)
 {
     struct trib_codec *codec;

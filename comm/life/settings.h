@@ -30,7 +30,4 @@ bool trib_settings_check(const struct trib_config *cfg,
 trib_status_t trib_settings_refuse(const struct trib_config *cfg,
                                    struct trib_error *err);
 
-/** trib_settings_feedback - return TRIB_ERR_INVALID if the text names no feedback. */
-trib_status_t trib_settings_feedback(const char *text, struct trib_error *err);
-
 #endif

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "comm/core/communicator.h"
-#include "comm/life/settings.h"
 #include "comm/plan/configured.h"
 #include "comm/tensors/tensor_group.h"
 
@@ -111,15 +110,11 @@ static trib_status_t check_rule(struct trib_group *g, size_t i,
                               "rule %zu: count_max is %zu, it must be 0, for no limit, "
                               "or at least count_min, %zu",
                               i, r->count_max, r->count_min);
-    struct trib_error err = {0};
     trib_status_t st =
         r->codec ? trib_codec_check(r->codec, why, sizeof(why)) : TRIB_OK;
-    if (st != TRIB_OK)
-        return trib_comm_fail(g->comm, st, "rule %zu: %s", i, why);
-    st = r->feedback ? trib_settings_feedback(r->feedback, &err) : TRIB_OK;
-    return st == TRIB_OK
-               ? st
-               : trib_comm_fail(g->comm, st, "rule %zu: %s", i, trib_error_text(&err));
+    if (st == TRIB_OK && r->feedback)
+        st = trib_feedback_check(r->feedback, r->codec, why, sizeof(why));
+    return st == TRIB_OK ? st : trib_comm_fail(g->comm, st, "rule %zu: %s", i, why);
 }
 
 /* Copy rule i; all rules have the size of the first. */

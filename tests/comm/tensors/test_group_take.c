@@ -108,6 +108,8 @@ static int mistakes_of_options(struct ranks_self *self)
     RULE(rule.feedback = "ef14", TRIB_ERR_INVALID, "rule 0", "no codec");
     RULE((rule.codec = "topk", rule.feedback = "ef41"), TRIB_ERR_INVALID, "rule 0",
          "ef41");
+    RULE((rule.codec = "none", rule.feedback = "ef14"), TRIB_ERR_UNSUPPORTED, "rule 0",
+         "ef14");
     RULE(rule.dims_min = -1, TRIB_ERR_INVALID, "dims_min is -1");
     RULE((rule.dims_min = 3, rule.dims_max = 2), TRIB_ERR_INVALID, "dims_max 2");
     RULE((rule.count_min = 9, rule.count_max = 8), TRIB_ERR_INVALID, "count_max is 8");
