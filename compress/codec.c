@@ -148,29 +148,33 @@ bool trib_codec_undivided(const struct trib_codec *codec)
 
 size_t trib_codec_agreed_floats(const struct trib_codec *codec, size_t n)
 {
-    return codec->ops->agreed_floats(codec, n);
+    return codec->ops->agreed_floats ? codec->ops->agreed_floats(codec, n) : 0;
 }
 
 void trib_codec_propose(const struct trib_codec *codec, const float *x, size_t n,
-                      float *proposal_out)
+                        float *proposal_out)
 {
-    codec->ops->propose(codec, x, n, proposal_out);
+    if (codec->ops->propose)
+        codec->ops->propose(codec, x, n, proposal_out);
 }
 
 void trib_codec_propose_added(const struct trib_codec *codec, const float *x,
-                            float *residual, size_t n, float *proposal_out)
+                              float *residual, size_t n, float *proposal_out)
 {
-    if (trib_codec_agreed_floats(codec, n))
+    if (codec->ops->propose_added && trib_codec_agreed_floats(codec, n)) {
         codec->ops->propose_added(codec, x, residual, n, proposal_out);
-    else
-        trib_codec_only_added(codec, x, residual, n, proposal_out);
+        return;
+    }
+    codec->kernels->axpy_f32(residual, x, 1.0f, n);
+    trib_codec_propose(codec, residual, n, proposal_out);
 }
 
 trib_status_t trib_codec_merge(const struct trib_codec *codec,
                                const struct trib_merge *m, uint8_t *dst,
                                size_t *len_out)
 {
-    return codec->ops->merge(codec, m, dst, len_out);
+    return codec->ops->merge ? codec->ops->merge(codec, m, dst, len_out)
+                             : TRIB_ERR_CODEC;
 }
 
 size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
@@ -178,24 +182,27 @@ size_t trib_codec_bound(const struct trib_codec *codec, size_t n)
     return codec->ops->bound(codec, n);
 }
 
+size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n)
+{
+    const struct trib_codec_ops *ops = codec->ops;
+    return ops->sum_bound ? ops->sum_bound(codec, n) : ops->bound(codec, n);
+}
+
 size_t trib_codec_own_bound(const struct trib_codec *codec, size_t n)
 {
-    return codec->ops->own_bound(codec, n);
+    return codec->ops->own_bound ? codec->ops->own_bound(codec, n)
+                                 : trib_codec_sum_bound(codec, n);
 }
 
 size_t trib_codec_star_bound(const struct trib_codec *codec, size_t n)
 {
-    return codec->ops->star_bound(codec, n);
-}
-
-size_t trib_codec_sum_bound(const struct trib_codec *codec, size_t n)
-{
-    return codec->ops->sum_bound(codec, n);
+    return codec->ops->star_bound ? codec->ops->star_bound(codec, n)
+                                  : trib_codec_sum_bound(codec, n);
 }
 
 size_t trib_codec_scratch(const struct trib_codec *codec, size_t n)
 {
-    return codec->ops->scratch(codec, n);
+    return codec->ops->scratch ? codec->ops->scratch(codec, n) : 0;
 }
 
 size_t trib_codec_encode(const struct trib_codec *codec, const struct trib_encode *in,
@@ -236,96 +243,42 @@ trib_status_t trib_codec_decode_marked(const struct trib_codec *codec,
     return codec->ops->decode(codec, &d);
 }
 
-size_t trib_codec_encode_kept(const struct trib_codec *codec,
-                              const struct trib_encode *in, float *residual,
-                              uint8_t *dst)
-{
-    assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
-    return codec->ops->encode_kept(codec, in, residual, dst);
-}
-
-size_t trib_codec_encode_ef(const struct trib_codec *codec,
-                            const struct trib_encode *in, float *residual, uint8_t *dst)
-{
-    assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
-    return codec->ops->encode_ef(codec, in, residual, dst);
-}
-
-/* Default operations of kinds that have nothing of their own to do ----------------- */
-
-size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n)
-{
-    (void)c;
-    (void)n;
-    return 0;
-}
-
-size_t trib_codec_same_bound(const struct trib_codec *c, size_t n)
-{
-    return c->ops->sum_bound(c, n);
-}
-
-size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n)
-{
-    return c->ops->bound(c, n);
-}
-
-size_t trib_codec_agrees_on_nothing(const struct trib_codec *c, size_t n)
-{
-    return trib_codec_no_scratch(c, n);
-}
-
-void trib_codec_proposes_nothing(const struct trib_codec *c, const float *x, size_t n,
-                               float *proposal_out)
-{
-    (void)c;
-    (void)x;
-    (void)n;
-    (void)proposal_out;
-}
-
-void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
-                           size_t n, float *proposal_out)
-{
-    (void)proposal_out;
-    c->kernels->axpy_f32(residual, x, 1.0f, n);
-}
-
-trib_status_t trib_codec_no_merge(const struct trib_codec *c,
-                                  const struct trib_merge *m, uint8_t *dst,
-                                  size_t *len_out)
-{
-    (void)c;
-    (void)m;
-    (void)dst;
-    (void)len_out;
-    return TRIB_ERR_CODEC;
-}
-
 size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  const struct trib_encode *in, float *residual,
                                  uint8_t *dst)
 {
     const size_t len = c->ops->encode(c, in, dst);
-    const struct trib_decode d = {dst, len, residual, in->n, -1.0f, false, false,
-                                  NULL};
-    const trib_status_t status = c->ops->decode(c, &d);
+    const trib_status_t status =
+        trib_codec_decode_add(c, dst, len, -1.0f, residual, in->n);
     assert(status == TRIB_OK);
     (void)status;
     c->kernels->drop_not_finite(residual, in->n);
     return len;
 }
 
-size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
-                            float *residual, uint8_t *dst)
+size_t trib_codec_encode_kept(const struct trib_codec *codec,
+                              const struct trib_encode *in, float *residual,
+                              uint8_t *dst)
 {
+    assert(in->x == residual && in->mode == TRIB_ENCODE_CONTRIBUTION);
+    return codec->ops->encode_kept
+               ? codec->ops->encode_kept(codec, in, residual, dst)
+               : trib_codec_kept_by_decode(codec, in, residual, dst);
+}
+
+size_t trib_codec_encode_ef(const struct trib_codec *codec,
+                            const struct trib_encode *in, float *residual, uint8_t *dst)
+{
+    assert(in->mode == TRIB_ENCODE_CONTRIBUTION);
+    if (codec->ops->encode_ef)
+        return codec->ops->encode_ef(codec, in, residual, dst);
     const struct trib_reduce_args sum = {.src = {residual, in->x},
-                                    .dst = {residual},
-                                    .n_src = 2,
-                                    .n_dst = 1,
-                                    .n = in->n};
+                                         .dst = {residual},
+                                         .n_src = 2,
+                                         .n_dst = 1,
+                                         .n = in->n};
     struct trib_encode p = *in;
     p.x = residual;
-    c->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
-    return c->ops->encode_kept(c, &p, residual, dst);
+    codec->kernels->reduce[TRIB_F32][TRIB_SUM](&sum);
+    return trib_codec_encode_kept(codec, &p, residual, dst);
 }

@@ -24,22 +24,27 @@
 struct trib_codec_ops {
     /* Number of elements handled together; 1: each separately, or the whole chunk. */
     size_t (*together)(const struct trib_codec *c);
-    size_t (*scratch)(const struct trib_codec *c, size_t n);
+    size_t (*scratch)(const struct trib_codec *c, size_t n); /* NULL: none */
     size_t (*bound)(const struct trib_codec *c, size_t n);
-    size_t (*own_bound)(const struct trib_codec *c, size_t n);
-    size_t (*star_bound)(const struct trib_codec *c, size_t n);
-    size_t (*sum_bound)(const struct trib_codec *c, size_t n);
-    size_t (*agreed_floats)(const struct trib_codec *c, size_t n);
+    size_t (*sum_bound)(const struct trib_codec *c, size_t n); /* NULL: as bound */
+    size_t (*own_bound)(const struct trib_codec *c, size_t n); /* NULL: as sum_bound */
+    size_t (*star_bound)(const struct trib_codec *c, size_t n); /* NULL: as sum_bound */
+    size_t (*agreed_floats)(const struct trib_codec *c, size_t n); /* NULL: none */
+    /* NULL: writes nothing */
     void (*propose)(const struct trib_codec *c, const float *x, size_t n,
-                  float *proposal_out);
+                    float *proposal_out);
+    /* NULL: add x to the residual, then propose */
     void (*propose_added)(const struct trib_codec *c, const float *x, float *residual,
-                        size_t n, float *proposal_out);
+                          size_t n, float *proposal_out);
+    /* NULL: encoded chunks do not add */
     trib_status_t (*merge)(const struct trib_codec *c, const struct trib_merge *m,
                            uint8_t *dst, size_t *len_out);
     size_t (*encode)(const struct trib_codec *c, const struct trib_encode *in,
                      uint8_t *dst);
+    /* NULL: trib_codec_kept_by_decode */
     size_t (*encode_kept)(const struct trib_codec *c, const struct trib_encode *in,
                           float *residual, uint8_t *dst);
+    /* NULL: add x to the residual, then encode_kept */
     size_t (*encode_ef)(const struct trib_codec *c, const struct trib_encode *in,
                         float *residual, uint8_t *dst);
     trib_status_t (*decode)(const struct trib_codec *c, const struct trib_decode *d);
@@ -55,36 +60,9 @@ extern const struct trib_codec_ops trib_codec_rotated;
 extern const struct trib_codec_ops trib_codec_rotated_packed;
 extern const struct trib_codec_ops trib_codec_model;
 
-/* Default operations for kinds that have nothing of their own to do (codec.c). */
-size_t trib_codec_no_scratch(const struct trib_codec *c, size_t n);
-/* the bound of sums */
-size_t trib_codec_same_bound(const struct trib_codec *c, size_t n);
-/* the bound of any chunk */
-size_t trib_codec_same_sum_bound(const struct trib_codec *c, size_t n);
-size_t trib_codec_agrees_on_nothing(const struct trib_codec *c, size_t n);
-void trib_codec_proposes_nothing(const struct trib_codec *c, const float *x, size_t n,
-                               float *proposal_out);
-void trib_codec_only_added(const struct trib_codec *c, const float *x, float *residual,
-                           size_t n, float *proposal_out);
-trib_status_t trib_codec_no_merge(const struct trib_codec *c,
-                                  const struct trib_merge *m, uint8_t *dst,
-                                  size_t *len_out);
-/* encode_kept by decoding the encoded chunk; encode_ef by adding, then encode_kept */
+/** trib_codec_kept_by_decode - encode; decode that to compute the residual (codec.c). */
 size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  const struct trib_encode *in, float *residual,
                                  uint8_t *dst);
-size_t trib_codec_ef_by_sum(const struct trib_codec *c, const struct trib_encode *in,
-                            float *residual, uint8_t *dst);
-
-/* Operations of a kind without agreed scales and without merge. */
-#define TRIB_CODEC_NEVER_ADDS \
-    .agreed_floats = trib_codec_agrees_on_nothing, \
-    .propose = trib_codec_proposes_nothing, .propose_added = trib_codec_only_added, \
-    .merge = trib_codec_no_merge
-
-/* Operations of a kind with one bound for contributions and sums. */
-#define TRIB_CODEC_ONE_BOUND \
-    .own_bound = trib_codec_same_bound, .star_bound = trib_codec_same_bound, \
-    .sum_bound = trib_codec_same_sum_bound
 
 #endif

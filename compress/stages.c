@@ -19,6 +19,18 @@ double trib_grid_error(double bucket, double steps)
     return (sqrt(1 + (bucket - 1) / (steps * steps)) - 1) / 2;
 }
 
+double trib_delta_none(const struct trib_codec *c)
+{
+    (void)c;
+    return 0;
+}
+
+double trib_delta_exact(const struct trib_codec *c)
+{
+    (void)c;
+    return 1;
+}
+
 double trib_quantise_delta(const struct trib_codec *c)
 {
     const struct trib_quantise *q = c->stages.quantise;

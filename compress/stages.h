@@ -61,7 +61,7 @@ struct trib_values {
     /* Chunks that add: bucket heads of the range; NULL: computed from x. */
     const float *agreed;
     float *kept; /* NULL, or x if trib_packed_ints_keeps: replaced by the residual */
-    float *told; /* chunks that add: NULL, or x: replaced by the decoded values */
+    float *decoded; /* chunks that add: NULL, or x: replaced by the decoded values */
 };
 
 /* overwrite: x = decode(src); otherwise x += weight * decode(src) */
@@ -175,6 +175,10 @@ struct trib_codec {
 
 /** trib_quantise_delta - return the quantiser's contraction; 0: none. */
 double trib_quantise_delta(const struct trib_codec *c);
+
+/* Contraction of stages that guarantee none, and of those that lose nothing. */
+double trib_delta_none(const struct trib_codec *c);
+double trib_delta_exact(const struct trib_codec *c);
 
 /** trib_grid_error - return w for buckets rounded to a grid of `steps` levels between 0
  * and the bucket's largest magnitude. */

@@ -33,17 +33,11 @@ static trib_status_t decode(const struct trib_codec *c, const struct trib_decode
 
 const struct trib_codec_ops trib_codec_model = {
     .together = together,
-    .scratch = trib_codec_no_scratch,
     .bound = trib_model_word_bound,
-    .own_bound = trib_codec_same_bound,
-    .star_bound = trib_codec_same_bound,
     .sum_bound = trib_model_sum_bound,
     .agreed_floats = share_floats,
-    .propose = trib_codec_proposes_nothing,
-    .propose_added = trib_codec_only_added,
     .merge = trib_model_merge,
     .encode = trib_model_encode,
     .encode_kept = encode_kept,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = decode,
 };

@@ -149,13 +149,6 @@ void trib_bounded_propose(const struct trib_codec *c, const float *x, size_t n,
         *proposal_out++ = scale_of(c, x + at, trib_bounded_bucket_length(c, n, at));
 }
 
-void trib_bounded_propose_added(const struct trib_codec *c, const float *x,
-                                float *residual, size_t n, float *proposal_out)
-{
-    trib_codec_only_added(c, x, residual, n, proposal_out);
-    trib_bounded_propose(c, residual, n, proposal_out);
-}
-
 /* ---- a bucket -------------------------------------------------------------------- */
 
 uint8_t *trib_bounded_integers_write(const struct trib_codec *c, const int32_t *q,
@@ -357,13 +350,6 @@ trib_status_t trib_bounded_decode(const struct trib_codec *c,
 
 /* ---- the stage ------------------------------------------------------------------- */
 
-/* The error bound is absolute, so there is no contraction. */
-static double delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
 static void stage_encode(const struct trib_codec *c, const struct trib_values *v,
                          uint8_t *dst)
 {
@@ -393,6 +379,6 @@ const struct trib_quantise trib_quantise_bounded = {
     .encode = stage_encode,
     .decode = stage_decode,
     .decode_add = stage_decode_add,
-    .delta = delta,
+    .delta = trib_delta_none, /* the error bound is absolute */
     .bounds = true,
 };

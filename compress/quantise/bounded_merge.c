@@ -169,8 +169,8 @@ static bool sum_bucket(struct sum *s, const struct trib_merge *m)
     return true;
 }
 
-trib_status_t trib_bounded_merge(const struct trib_codec *c, const struct trib_merge *m,
-                                 uint8_t *dst, size_t *len_out)
+static trib_status_t merge(const struct trib_codec *c, const struct trib_merge *m,
+                           uint8_t *dst, size_t *len_out)
 {
     struct sum s = {.c = c};
     size_t len;
@@ -199,17 +199,12 @@ trib_status_t trib_bounded_merge(const struct trib_codec *c, const struct trib_m
 
 const struct trib_codec_ops trib_codec_bounded = {
     .together = trib_quantise_bucket,
-    .scratch = trib_codec_no_scratch,
     .bound = trib_bounded_bound,
     .own_bound = trib_bounded_whole_bound,
     .star_bound = trib_bounded_whole_bound,
-    .sum_bound = trib_codec_same_sum_bound,
     .agreed_floats = trib_bounded_agreed_floats,
     .propose = trib_bounded_propose,
-    .propose_added = trib_bounded_propose_added,
-    .merge = trib_bounded_merge,
+    .merge = merge,
     .encode = trib_bounded_encode,
-    .encode_kept = trib_codec_kept_by_decode,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = trib_bounded_decode,
 };

@@ -74,14 +74,10 @@ size_t trib_bounded_bound(const struct trib_codec *c, size_t n);
 size_t trib_bounded_whole_bound(const struct trib_codec *c, size_t n);
 size_t trib_bounded_agreed_floats(const struct trib_codec *c, size_t n);
 void trib_bounded_propose(const struct trib_codec *c, const float *x, size_t n,
-    float *proposal_out);
-void trib_bounded_propose_added(const struct trib_codec *c, const float *x, float
-    *residual, size_t n, float *proposal_out);
+                          float *proposal_out);
 size_t trib_bounded_encode(const struct trib_codec *c, const struct trib_encode *in,
     uint8_t *dst);
-trib_status_t trib_bounded_decode(const struct trib_codec *c, const struct
-    trib_decode *d);
-trib_status_t trib_bounded_merge(const struct trib_codec *c, const struct trib_merge *m,
-                                 uint8_t *dst, size_t *len_out);
+trib_status_t trib_bounded_decode(const struct trib_codec *c,
+                                  const struct trib_decode *d);
 
 #endif

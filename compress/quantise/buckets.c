@@ -19,7 +19,12 @@ static const struct trib_bucketing *bucketing(const struct trib_codec *c)
 
 struct trib_buckets trib_buckets_layout(const struct trib_codec *c)
 {
-    return bucketing(c)->layout(c);
+    const struct trib_bucketing *q = bucketing(c);
+    return (struct trib_buckets){
+        .bucket =
+            q->undivided ? SIZE_MAX / 16 * 8 : (size_t)c->param[TRIB_PARAM_BUCKET],
+        .head = q->head,
+        .bits = q->bits ? q->bits : (int)c->param[TRIB_PARAM_BITS]};
 }
 
 size_t trib_buckets_heads(const struct trib_buckets *b, size_t n)
@@ -29,7 +34,7 @@ size_t trib_buckets_heads(const struct trib_buckets *b, size_t n)
 
 size_t trib_buckets_bytes(const struct trib_codec *c, size_t n)
 {
-    const struct trib_buckets b = bucketing(c)->layout(c);
+    const struct trib_buckets b = trib_buckets_layout(c);
     return trib_buckets_heads(&b, n) + trib_bits_bytes(n, b.bits);
 }
 
@@ -69,7 +74,7 @@ void trib_buckets_encode(const struct trib_codec *c, const struct trib_values *v
                          uint8_t *dst)
 {
     const struct trib_bucketing *q = bucketing(c);
-    const struct trib_buckets b = q->layout(c);
+    const struct trib_buckets b = trib_buckets_layout(c);
     const uint64_t index = v->key.index + v->first;
     union trib_bucket_params p = q->params(c);
     struct trib_rng_keys rng_keys = trib_rng_keys_new(&v->key);
@@ -122,6 +127,15 @@ float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n, flo
     return fmaxf((double)norm <= most ? norm : (float)most, TRIB_SMALLEST_NORM);
 }
 
+/* The error is at most |x|_1 times the norm, which is at most clip root mean squares. A
+ * large clip has no effect on a bucket. */
+double trib_bucket_clip_error(const struct trib_codec *c)
+{
+    const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];
+
+    return clip * clip >= bucket ? trib_grid_error(bucket, 1) : clip + 1;
+}
+
 bool trib_bucket_measure_norm(const struct trib_codec *c, const float *x, size_t n,
                               uint32_t magnitude, float *norm_out, uint8_t *head_out)
 {
@@ -144,7 +158,7 @@ void trib_buckets_quantise(const struct trib_codec *c, const struct trib_encode 
                            uint8_t *heads_out, uint8_t *codes_out)
 {
     const struct trib_bucketing *q = bucketing(c);
-    const struct trib_buckets b = q->layout(c);
+    const struct trib_buckets b = trib_buckets_layout(c);
     union trib_bucket_params p = q->params(c);
     struct trib_rng_keys rng_keys = trib_rng_keys_new(&in->key);
     for (size_t i = 0; i < in->n; i += b.bucket, heads_out += b.head) {
@@ -194,7 +208,7 @@ void trib_buckets_decode(const struct trib_codec *c, const struct trib_code *cod
                          float *x)
 {
     const struct trib_bucketing *q = bucketing(c);
-    const struct trib_buckets b = q->layout(c);
+    const struct trib_buckets b = trib_buckets_layout(c);
     union trib_bucket_params params = q->params(c);
     struct piece p;
     p.at = p.count = 0;
@@ -206,7 +220,7 @@ void trib_buckets_add(const struct trib_codec *c, const struct trib_code *code,
                       float weight, float *acc)
 {
     const struct trib_bucketing *q = bucketing(c);
-    const struct trib_buckets b = q->layout(c);
+    const struct trib_buckets b = trib_buckets_layout(c);
     union trib_bucket_params params = q->params(c);
     struct piece p;
     p.at = p.count = 0;

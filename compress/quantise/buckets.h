@@ -29,7 +29,9 @@ union trib_bucket_params {
 };
 
 struct trib_bucketing {
-    struct trib_buckets (*layout)(const struct trib_codec *c);
+    size_t head; /* bytes */
+    int bits; /* per code; 0: TRIB_PARAM_BITS */
+    bool undivided; /* one bucket; else TRIB_PARAM_BUCKET values each */
     /* parameters that do not depend on the bucket */
     union trib_bucket_params (*params)(const struct trib_codec *c);
     /* Write the head of n values. magnitude: the bits of their largest magnitude.
@@ -110,6 +112,9 @@ float trib_bucket_l2(const struct trib_codec *c, const float *x, size_t n);
 /** trib_bucket_clip - clip a norm to TRIB_PARAM_CLIP times the root mean square. */
 float trib_bucket_clip(const struct trib_codec *c, const float *x, size_t n,
                        float norm);
+
+/** trib_bucket_clip_error - return w for values rounded to 0 or +- the clipped norm. */
+double trib_bucket_clip_error(const struct trib_codec *c);
 
 /* Write the head of a bucket with a norm by TRIB_PARAM_NORM, in f32. Return false with
  * norm 0 if all values are zero, or NaN if one is not finite. Otherwise the norm is at

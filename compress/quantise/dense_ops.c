@@ -64,13 +64,8 @@ static trib_status_t dense_decode(const struct trib_codec *c,
 
 const struct trib_codec_ops trib_codec_dense = {
     .together = trib_quantise_bucket,
-    .scratch = trib_codec_no_scratch,
     .bound = bytes_of,
-    TRIB_CODEC_ONE_BOUND,
-    TRIB_CODEC_NEVER_ADDS,
     .encode = encode_all,
-    .encode_kept = trib_codec_kept_by_decode,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = dense_decode,
 };
 
@@ -94,28 +89,18 @@ static trib_status_t packed_decode(const struct trib_codec *c,
 
 const struct trib_codec_ops trib_codec_packed = {
     .together = trib_quantise_bucket,
-    .scratch = trib_codec_no_scratch,
     .bound = trib_packed_ints_bound,
     .own_bound = trib_packed_ints_bytes,
-    .star_bound = trib_codec_same_bound,
-    .sum_bound = trib_codec_same_sum_bound,
     .agreed_floats = trib_packed_ints_agreed_floats,
     .propose = trib_packed_ints_propose,
     .propose_added = trib_packed_ints_propose_added,
     .merge = trib_packed_ints_merge,
     .encode = encode_all,
     .encode_kept = packed_kept,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = packed_decode,
 };
 
 /* Numbers that add exactly --------------------------------------------------------- */
-
-static size_t exact_own_bound(const struct trib_codec *c, size_t n)
-{
-    (void)c;
-    return trib_exact_own_bound(n);
-}
 
 static size_t exact_encode(const struct trib_codec *c, const struct trib_encode *in,
                            uint8_t *dst)
@@ -134,17 +119,10 @@ static trib_status_t exact_decode(const struct trib_codec *c,
 
 const struct trib_codec_ops trib_codec_exact = {
     .together = trib_quantise_bucket,
-    .scratch = trib_codec_no_scratch,
     .bound = trib_exact_bound,
-    .own_bound = exact_own_bound,
-    .star_bound = exact_own_bound,
-    .sum_bound = trib_codec_same_sum_bound,
-    .agreed_floats = trib_codec_agrees_on_nothing,
-    .propose = trib_codec_proposes_nothing,
-    .propose_added = trib_codec_only_added,
+    .own_bound = trib_exact_own_bound,
+    .star_bound = trib_exact_own_bound,
     .merge = trib_exact_merge,
     .encode = exact_encode,
-    .encode_kept = trib_codec_kept_by_decode,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = exact_decode,
 };

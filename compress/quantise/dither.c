@@ -52,13 +52,6 @@ void trib_dither_prepare(struct trib_codec *c)
     c->per_gap[highest] = 0;
 }
 
-static struct trib_buckets layout(const struct trib_codec *c)
-{
-    return (struct trib_buckets){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
-                                 .head = sizeof(float),
-                                 .bits = (int)c->param[TRIB_PARAM_BITS]};
-}
-
 static union trib_bucket_params params(const struct trib_codec *c)
 {
     const double octaves = log2(c->param[TRIB_PARAM_BASE]);
@@ -102,7 +95,7 @@ static double error(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing powers = {
-    .layout = layout,
+    .head = sizeof(float),
     .params = params,
     .measure = measure,
     .encode = encode,

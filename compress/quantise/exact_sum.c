@@ -69,15 +69,16 @@ static size_t block_bytes(const struct head *h, size_t m)
     }
 }
 
-size_t trib_exact_own_bound(size_t n)
+size_t trib_exact_own_bound(const struct trib_codec *c, size_t n)
 {
+    (void)c;
     return n ? numbers_at(n) + n * sizeof(float) : 0;
 }
 
 size_t trib_exact_bound(const struct trib_codec *c, size_t n)
 {
     if (c->ranks == 1)
-        return trib_exact_own_bound(n);
+        return trib_exact_own_bound(c, n);
     return n ? numbers_at(n) + n * (TRIB_EXACT_LIMBS * sizeof(uint64_t) + 1) : 0;
 }
 
@@ -398,12 +399,6 @@ bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len
 
 /* ---- the stage ------------------------------------------------------------------- */
 
-static size_t bytes(const struct trib_codec *c, size_t n)
-{
-    (void)c;
-    return trib_exact_own_bound(n);
-}
-
 static void encode(const struct trib_codec *c, const struct trib_values *v,
                    uint8_t *dst)
 {
@@ -422,12 +417,6 @@ static void decode_add(const struct trib_codec *c, const struct trib_code *code,
     decode_blocks(c, code, &weight, acc);
 }
 
-static double delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 1.0;
-}
-
 static const struct trib_quantise *resolve(struct trib_codec *c,
                                            const char **refusal_out)
 {
@@ -439,11 +428,11 @@ static const struct trib_quantise *resolve(struct trib_codec *c,
 
 const struct trib_quantise trib_quantise_wide = {
     .name = "wide",
-    .bytes = bytes,
+    .bytes = trib_exact_own_bound,
     .encode = encode,
     .decode = decode,
     .decode_add = decode_add,
-    .delta = delta,
+    .delta = trib_delta_exact,
     .resolve = resolve,
     .exact = true,
 };

@@ -103,7 +103,7 @@ float trib_exact_round_double(double v, uint32_t divisor);
 
 /* The operations of codec_ops.h. */
 size_t trib_exact_bound(const struct trib_codec *c, size_t n);
-size_t trib_exact_own_bound(size_t n);
+size_t trib_exact_own_bound(const struct trib_codec *c, size_t n);
 size_t trib_exact_encode(const struct trib_codec *c, const float *x, size_t n,
                          uint8_t *dst);
 bool trib_exact_valid(const struct trib_codec *c, const uint8_t *src, size_t len,

@@ -36,7 +36,7 @@
 
 #include "compress/quantise/buckets.h"
 
-enum { BITS = 8, HEAD_BIAS = 127, HEAD_NAN = 255, FRACTION = 0x7fffff };
+enum { HEAD_BIAS = 127, HEAD_NAN = 255, FRACTION = 0x7fffff };
 
 /* The largest number of a format: its exponent; its mantissa is 1.75 in both
  * formats. */
@@ -46,12 +46,6 @@ enum { LARGEST = 0x7f000000 }; /* the bits of 2^127 */
 static bool is_e5m2(const struct trib_codec *c)
 {
     return c->param[TRIB_PARAM_FORMAT] == TRIB_FORMAT_E5M2;
-}
-
-static struct trib_buckets layout(const struct trib_codec *c)
-{
-    return (struct trib_buckets){
-        .bucket = (size_t)c->param[TRIB_PARAM_BUCKET], .head = 1, .bits = BITS};
 }
 
 static union trib_bucket_params params(const struct trib_codec *c)
@@ -95,7 +89,8 @@ static double delta(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing f8 = {
-    .layout = layout,
+    .head = 1,
+    .bits = 8,
     .params = params,
     .measure = measure,
     .encode = encode,

@@ -68,19 +68,6 @@ static void add_f32(const struct trib_codec *c, const struct trib_code *code,
                          code->count);
 }
 
-static double delta_exact(const struct trib_codec *c)
-{
-    (void)c;
-    return 1.0;
-}
-
-/* The relative error is bounded only without under- or overflow. */
-static double delta_none(const struct trib_codec *c)
-{
-    (void)c;
-    return 0.0;
-}
-
 static double rounding_of(const struct trib_codec *c, double nearest)
 {
     return c->param[TRIB_PARAM_ROUND] == TRIB_ROUND_NEAREST ? nearest : 2 * nearest;
@@ -92,7 +79,7 @@ const struct trib_quantise trib_quantise_f32 = {
     .encode = encode_f32,
     .decode = decode_f32,
     .decode_add = add_f32,
-    .delta = delta_exact,
+    .delta = trib_delta_exact,
 };
 
 /* Define the quantiser f16 or bf16, whose numbers are spaced 2 * half at 1. */
@@ -129,7 +116,7 @@ const struct trib_quantise trib_quantise_f32 = {
         .encode = encode_##type, \
         .decode = decode_##type, \
         .decode_add = add_##type, \
-        .delta = delta_none, \
+        .delta = trib_delta_none, /* over- and underflow have no relative bound */ \
         .rounding = rounding_##type, \
     }
 

@@ -54,12 +54,6 @@ TRIB_BUCKETS_KERNELS(natural, octaves)
 
 /* ---- natural -------------------------------------------------------------------- */
 
-static struct trib_buckets natural_layout(const struct trib_codec *c)
-{
-    return (struct trib_buckets){
-        .bucket = (size_t)c->param[TRIB_PARAM_BUCKET], .head = 1, .bits = NATURAL_BITS};
-}
-
 static union trib_bucket_params natural_params(const struct trib_codec *c)
 {
     union trib_bucket_params p = {.octaves = natural_args_of(NATURAL_BITS)};
@@ -101,7 +95,8 @@ static double natural_rounding(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing natural = {
-    .layout = natural_layout,
+    .head = 1,
+    .bits = NATURAL_BITS,
     .params = natural_params,
     .measure = natural_measure,
     .encode = encode,
@@ -119,13 +114,6 @@ const struct trib_quantise trib_quantise_natural = {
 };
 
 /* ---- dither --------------------------------------------------------------------- */
-
-static struct trib_buckets dither_layout(const struct trib_codec *c)
-{
-    return (struct trib_buckets){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
-                                 .head = sizeof(float),
-                                 .bits = (int)c->param[TRIB_PARAM_BITS]};
-}
 
 static union trib_bucket_params dither_params(const struct trib_codec *c)
 {
@@ -164,7 +152,7 @@ static double dither_error(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing dither = {
-    .layout = dither_layout,
+    .head = sizeof(float),
     .params = dither_params,
     .measure = dither_measure,
     .encode = encode,

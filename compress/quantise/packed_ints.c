@@ -87,9 +87,9 @@ void trib_packed_ints_propose_added(const struct trib_codec *c, const float *x,
 }
 
 /* Decode symbols of up to 16 bits, one or two bytes each. */
-static void tell(const struct trib_codec *c, const struct trib_packed_ints *l,
-                 const uint8_t *symbols, size_t n,
-                 const struct trib_shared_scale_args *g, float *x)
+static void decode_symbols(const struct trib_codec *c, const struct trib_packed_ints *l,
+                           const uint8_t *symbols, size_t n,
+                           const struct trib_shared_scale_args *g, float *x)
 {
     uint8_t points[TRIB_PACKED_PIECE];
     if (l->bits > 8) {
@@ -120,8 +120,8 @@ void trib_packed_encode_symbols(const struct trib_codec *c,
             else
                 trib_packed_rule(c)->encode(c, to + j * element, s->x + at, same, g);
         }
-        if (s->told)
-            tell(c, l, to, count, g, s->told + i);
+        if (s->decoded)
+            decode_symbols(c, l, to, count, g, s->decoded + i);
         if (l->bits < 8)
             c->kernels->bits_pack(dst + i / 8 * (size_t)l->bits, codes, count, l->bits);
     }
@@ -140,8 +140,9 @@ void trib_packed_encode_nothing(const struct trib_codec *c,
         c->kernels->shared_scale_add(s->kept + i, zeros, count, g);
         c->kernels->drop_not_finite(s->kept + i, count);
     }
-    for (size_t i = 0; s->told && i < s->n; i += TRIB_PACKED_PIECE)
-        tell(c, l, zeros, trib_min(TRIB_PACKED_PIECE, s->n - i), g, s->told + i);
+    for (size_t i = 0; s->decoded && i < s->n; i += TRIB_PACKED_PIECE)
+        decode_symbols(c, l, zeros, trib_min(TRIB_PACKED_PIECE, s->n - i), g,
+                       s->decoded + i);
 }
 
 bool trib_packed_ints_keeps(const struct trib_codec *c)
@@ -167,10 +168,11 @@ void trib_packed_ints_encode(const struct trib_codec *c, const struct trib_value
     memcpy(dst, &h, TRIB_PACKED_HEADER_BYTES);
     for (size_t i = 0; i < v->count; i += l.bucket) {
         const struct trib_packed_source s = {.x = v->x + i,
-                                 .kept = v->kept ? v->kept + i : NULL,
-                                 .told = v->told ? v->told + i : NULL,
-                                 .n = trib_min(l.bucket, v->count - i),
-                                 .index = v->key.index + v->first + i};
+                                             .kept = v->kept ? v->kept + i : NULL,
+                                             .decoded =
+                                                 v->decoded ? v->decoded + i : NULL,
+                                             .n = trib_min(l.bucket, v->count - i),
+                                             .index = v->key.index + v->first + i};
         uint8_t *to = lanes + trib_packed_lanes_bytes(i, l.bits);
         struct trib_shared_scale_args g;
         if (share)

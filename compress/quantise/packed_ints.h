@@ -36,7 +36,7 @@ enum { TRIB_LANE_HEADS_MAX = 2 };
 
 /* Operations of a quantiser of this kind. */
 struct trib_packed_ints_rule {
-    int bits; /* for functions shared by several rules */
+    int bits; /* per symbol, for layouts shared by several rules; 0: TRIB_PARAM_BITS */
     struct trib_packed_ints (*layout)(const struct trib_codec *c);
     /* Measure n values for their head. The maximum over all ranks counts, so minima are
      * negated. INFINITY throughout if a value is not finite. */
@@ -70,6 +70,11 @@ void trib_packed_ints_decode(const struct trib_codec *c, const struct trib_code 
                        float *x);
 void trib_packed_ints_add(const struct trib_codec *c, const struct trib_code *code,
                     float weight, float *acc);
+
+#define TRIB_PACKED_INTS_SLOTS(rule) \
+    .bytes = trib_packed_ints_bytes, .encode = trib_packed_ints_encode, \
+    .decode = trib_packed_ints_decode, .decode_add = trib_packed_ints_add, \
+    .packed_ints = &(rule)
 
 /** trib_packed_ints_keeps - return true if encode can write the residual. */
 bool trib_packed_ints_keeps(const struct trib_codec *c);

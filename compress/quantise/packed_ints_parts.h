@@ -69,7 +69,7 @@ int trib_packed_bits(const struct trib_codec *c, const struct trib_packed_ints *
 struct trib_packed_source {
     const float *x;
     float *kept; /* NULL, or x: replaced by the residual */
-    float *told; /* NULL, or x: replaced by the decoded values */
+    float *decoded; /* NULL, or x: replaced by the decoded values */
     size_t n;
     uint64_t index; /* index of the first value in the vector */
 };

@@ -33,16 +33,9 @@
 
 #include "compress/quantise/buckets.h"
 
-static struct trib_buckets layout_of(const struct trib_codec *c, int bits)
+static union trib_bucket_params params(const struct trib_codec *c)
 {
-    return (struct trib_buckets){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
-                                 .head = sizeof(float),
-                                 .bits = bits};
-}
-
-static union trib_bucket_params params_of(int bits)
-{
-    const uint32_t sign = 1u << (bits - 1);
+    const uint32_t sign = 1u << (trib_buckets_layout(c).bits - 1);
     return (union trib_bucket_params){.levels = {.highest = sign - 1, .sign = sign}};
 }
 
@@ -54,16 +47,6 @@ static void open_head(const uint8_t *head, union trib_bucket_params *p)
 }
 
 /* ---- qsgd ----------------------------------------------------------------------- */
-
-static struct trib_buckets qsgd_layout(const struct trib_codec *c)
-{
-    return layout_of(c, (int)c->param[TRIB_PARAM_BITS]);
-}
-
-static union trib_bucket_params qsgd_params(const struct trib_codec *c)
-{
-    return params_of((int)c->param[TRIB_PARAM_BITS]);
-}
 
 static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
                     uint32_t magnitude, union trib_bucket_params *p, uint8_t *head_out)
@@ -77,8 +60,7 @@ static bool qsgd_measure(const struct trib_codec *c, const float *x, size_t n,
 
 static double qsgd_error(const struct trib_codec *c)
 {
-    const double s = qsgd_params(c).levels.highest,
-                 bucket = c->param[TRIB_PARAM_BUCKET];
+    const double s = params(c).levels.highest, bucket = c->param[TRIB_PARAM_BUCKET];
 
     return c->param[TRIB_PARAM_NORM] == TRIB_NORM_MAX
                ? trib_grid_error(bucket, s)
@@ -86,8 +68,8 @@ static double qsgd_error(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing qsgd = {
-    .layout = qsgd_layout,
-    .params = qsgd_params,
+    .head = sizeof(float),
+    .params = params,
     .measure = qsgd_measure,
     .encode = encode,
     .open = open_head,
@@ -107,19 +89,6 @@ const struct trib_quantise trib_quantise_qsgd = {
 
 /* ---- terngrad ------------------------------------------------------------------- */
 
-enum { TERNARY_BITS = 2 };
-
-static struct trib_buckets ternary_layout(const struct trib_codec *c)
-{
-    return layout_of(c, TERNARY_BITS);
-}
-
-static union trib_bucket_params ternary_params(const struct trib_codec *c)
-{
-    (void)c;
-    return params_of(TERNARY_BITS);
-}
-
 static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n,
                             uint32_t magnitude, union trib_bucket_params *p,
                             uint8_t *head_out)
@@ -133,18 +102,10 @@ static bool ternary_measure(const struct trib_codec *c, const float *x, size_t n
     return true;
 }
 
-/* The error is at most |x|_1 times the norm, which is at most clip root mean squares. A
- * large clip has no effect on a bucket. */
-static double ternary_error(const struct trib_codec *c)
-{
-    const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];
-
-    return clip * clip >= bucket ? trib_grid_error(bucket, 1) : clip + 1;
-}
-
 static const struct trib_bucketing ternary = {
-    .layout = ternary_layout,
-    .params = ternary_params,
+    .head = sizeof(float),
+    .bits = 2,
+    .params = params,
     .measure = ternary_measure,
     .encode = encode,
     .open = open_head,
@@ -158,7 +119,7 @@ const struct trib_quantise trib_quantise_ternary = {
               TRIB_PARAM_BIT(PACK),
     .counts = true,
     TRIB_BUCKETS_SLOTS(ternary),
-    .error = ternary_error,
+    .error = trib_bucket_clip_error,
     .grows = true,
     .shared = &trib_quantise_ternary_shared,
 };

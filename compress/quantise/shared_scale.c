@@ -58,10 +58,32 @@ static void set_rounding(const struct trib_codec *c, struct trib_shared_scale_ar
     g->fixed = nearest ? 1u << 31 : 0;
 }
 
-/* Compute the grid of levels -L … L of a norm. */
-static bool grid_of_norm(const struct trib_codec *c, float norm, int32_t L,
-                         uint32_t contributions, struct trib_shared_scale_args *g)
+static int bits_of(const struct trib_codec *c)
 {
+    const int bits = c->stages.quantise->packed_ints->bits;
+    return bits ? bits : (int)c->param[TRIB_PARAM_BITS];
+}
+
+/* ---- levels -L … L of a norm ------------------------------------------------------ */
+
+static struct trib_packed_ints signed_lanes(const struct trib_codec *c)
+{
+    return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
+                                     .heads = 1,
+                                     .bits = bits_of(c),
+                                     .most = (1u << bits_of(c)) - 2};
+}
+
+static int32_t levels_of(const struct trib_codec *c)
+{
+    return (1 << (bits_of(c) - 1)) - 1;
+}
+
+static bool norm_grid(const struct trib_codec *c, const float *head,
+                      uint32_t contributions, struct trib_shared_scale_args *g)
+{
+    const int32_t L = levels_of(c);
+    const float norm = *head;
     const bool finite = norm <= FLT_MAX && norm >= 0; /* a head may have any bits */
     set_rounding(c, g);
     g->scale = (float)L / norm;
@@ -97,138 +119,68 @@ static void measure_norm_added(const struct trib_codec *c, float *x, const float
     head_of(c, x, n, c->kernels->add_max(x, more, n), head_out);
 }
 
-static void encode_u8(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                      size_t n, const struct trib_shared_scale_args *g)
-{
-    c->kernels->shared_scale_encode(symbols, x, n, g);
-}
-
-static void encode_u16(const struct trib_codec *c, uint8_t *symbols, const float *x,
-                       size_t n, const struct trib_shared_scale_args *g)
-{
-    c->kernels->shared_scale_encode_u16(symbols, x, n, g);
-}
-
-static void keep_u8(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
-                    const struct trib_shared_scale_args *g)
-{
-    c->kernels->shared_scale_keep(symbols, x, n, g);
-}
-
-static void keep_u16(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
-                     const struct trib_shared_scale_args *g)
-{
-    c->kernels->shared_scale_keep_u16(symbols, x, n, g);
-}
-
-static struct trib_packed_ints signed_lanes(const struct trib_codec *c, int bits)
-{
-    return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
-                               .heads = 1,
-                               .bits = bits,
-                               .most = (1u << bits) - 2};
-}
-
 /* valid if the norm is that of x itself */
-static double error_of(const struct trib_codec *c, double L)
+static double norm_error(const struct trib_codec *c)
 {
-    return trib_grid_error(c->param[TRIB_PARAM_BUCKET], L);
+    return trib_grid_error(c->param[TRIB_PARAM_BUCKET], levels_of(c));
 }
 
-#define SLOTS \
-    .bytes = trib_packed_ints_bytes, .encode = trib_packed_ints_encode, \
-    .decode = trib_packed_ints_decode, .decode_add = trib_packed_ints_add
+static void encode(const struct trib_codec *c, uint8_t *symbols, const float *x,
+                   size_t n, const struct trib_shared_scale_args *g)
+{
+    const struct trib_kernels *k = c->kernels;
+    (bits_of(c) > 8 ? k->shared_scale_encode_u16 : k->shared_scale_encode)(symbols, x,
+                                                                           n, g);
+}
+
+static void keep(const struct trib_codec *c, uint8_t *symbols, float *x, size_t n,
+                 const struct trib_shared_scale_args *g)
+{
+    const struct trib_kernels *k = c->kernels;
+    (bits_of(c) > 8 ? k->shared_scale_keep_u16 : k->shared_scale_keep)(symbols, x, n,
+                                                                       g);
+}
 
 /* ---- int4, int8, int16 ---------------------------------------------------------- */
 
-static int bits_of(const struct trib_codec *c)
-{
-    return c->stages.quantise->packed_ints->bits;
-}
-
-static struct trib_packed_ints int_lanes(const struct trib_codec *c)
-{
-    return signed_lanes(c, bits_of(c));
-}
-
-static bool int_grid(const struct trib_codec *c, const float *head,
-                     uint32_t contributions, struct trib_shared_scale_args *g_out)
-{
-    return grid_of_norm(c, *head, (1 << (bits_of(c) - 1)) - 1, contributions, g_out);
-}
-
-static double int_error(const struct trib_codec *c)
-{
-    return error_of(c, (1 << (bits_of(c) - 1)) - 1);
-}
-
-#define RULE(BITS, WIDTH) \
-    { \
-        .bits = BITS, .layout = int_lanes, .measure = measure_norm, .grid = int_grid, \
-        .measure_added = measure_norm_added, \
-        .encode = encode_##WIDTH, .keep = keep_##WIDTH, .requantises = true \
-    }
-static const struct trib_packed_ints_rule int4 = RULE(4, u8);
-static const struct trib_packed_ints_rule int8 = RULE(8, u8);
-static const struct trib_packed_ints_rule int16 = RULE(16, u16);
-
-#define INTEGERS(NAME, RULE) \
-    { \
-        .name = NAME, .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | \
-                                  TRIB_PARAM_BIT(RESULT), \
-        SLOTS, .error = int_error, .packed_ints = RULE \
-    }
-const struct trib_quantise trib_quantise_int4 = INTEGERS("int4", &int4);
-const struct trib_quantise trib_quantise_int8 = INTEGERS("int8", &int8);
-const struct trib_quantise trib_quantise_int16 = INTEGERS("int16", &int16);
+#define INTEGERS(BITS) \
+    static const struct trib_packed_ints_rule int##BITS = {.bits = BITS, \
+                                                           .layout = signed_lanes, \
+                                                           .measure = measure_norm, \
+                                                           .measure_added = \
+                                                               measure_norm_added, \
+                                                           .grid = norm_grid, \
+                                                           .encode = encode, \
+                                                           .keep = keep, \
+                                                           .requantises = true}; \
+    const struct trib_quantise trib_quantise_int##BITS = { \
+        .name = "int" #BITS, \
+        .params = \
+            TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND) | TRIB_PARAM_BIT(RESULT), \
+        TRIB_PACKED_INTS_SLOTS(int##BITS), \
+        .error = norm_error}
+INTEGERS(4);
+INTEGERS(8);
+INTEGERS(16);
 
 /* ---- qsgd and terngrad with shared=1 -------------------------------------------- */
 
-static int32_t qsgd_levels(const struct trib_codec *c)
-{
-    return (1 << ((int)c->param[TRIB_PARAM_BITS] - 1)) - 1;
-}
-
-static struct trib_packed_ints qsgd_lanes(const struct trib_codec *c)
-{
-    return signed_lanes(c, (int)c->param[TRIB_PARAM_BITS]);
-}
-
-static bool qsgd_grid(const struct trib_codec *c, const float *head,
-                      uint32_t contributions, struct trib_shared_scale_args *g_out)
-{
-    return grid_of_norm(c, *head, qsgd_levels(c), contributions, g_out);
-}
-
-static double qsgd_error(const struct trib_codec *c)
-{
-    return error_of(c, qsgd_levels(c));
-}
-
 static const struct trib_packed_ints_rule qsgd = {
-    .layout = qsgd_lanes,
+    .layout = signed_lanes,
     .measure = measure_norm,
     .measure_added = measure_norm_added,
-    .grid = qsgd_grid,
-    .encode = encode_u8,
-    .keep = keep_u8,
+    .grid = norm_grid,
+    .encode = encode,
+    .keep = keep,
 };
 
 const struct trib_quantise trib_quantise_qsgd_shared = {
     .name = "qsgd",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(NORM) |
               TRIB_PARAM_BIT(SHARED),
-    SLOTS,
-    .error = qsgd_error,
-    .packed_ints = &qsgd,
+    TRIB_PACKED_INTS_SLOTS(qsgd),
+    .error = norm_error,
 };
-
-enum { TERNARY_BITS = 2 };
-
-static struct trib_packed_ints ternary_lanes(const struct trib_codec *c)
-{
-    return signed_lanes(c, TERNARY_BITS);
-}
 
 static void ternary_measure(const struct trib_codec *c, const float *x, size_t n,
                             float *head_out)
@@ -238,39 +190,20 @@ static void ternary_measure(const struct trib_codec *c, const float *x, size_t n
         *head_out = trib_bucket_clip(c, x, n, *head_out);
 }
 
-static bool ternary_grid(const struct trib_codec *c, const float *head,
-                         uint32_t contributions, struct trib_shared_scale_args *g_out)
-{
-    return grid_of_norm(c, *head, 1, contributions, g_out);
-}
-
-static double no_delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
-static double ternary_error(const struct trib_codec *c)
-{
-    const double clip = c->param[TRIB_PARAM_CLIP], bucket = c->param[TRIB_PARAM_BUCKET];
-
-    return clip * clip >= bucket ? trib_grid_error(bucket, 1) : clip + 1;
-}
-
 static const struct trib_packed_ints_rule ternary = {
-    .layout = ternary_lanes,
+    .bits = 2,
+    .layout = signed_lanes,
     .measure = ternary_measure,
-    .grid = ternary_grid,
-    .encode = encode_u8,
-    .keep = keep_u8,
+    .grid = norm_grid,
+    .encode = encode,
+    .keep = keep,
 };
 
 const struct trib_quantise trib_quantise_ternary_shared = {
     .name = "ternary",
     .params = TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(CLIP) | TRIB_PARAM_BIT(SHARED),
-    SLOTS,
-    .error = ternary_error,
-    .packed_ints = &ternary,
+    TRIB_PACKED_INTS_SLOTS(ternary),
+    .error = trib_bucket_clip_error,
     .grows = true,
 };
 
@@ -278,11 +211,10 @@ const struct trib_quantise trib_quantise_ternary_shared = {
 
 static struct trib_packed_ints range_lanes(const struct trib_codec *c)
 {
-    const int bits = (int)c->param[TRIB_PARAM_BITS];
     return (struct trib_packed_ints){.bucket = (size_t)c->param[TRIB_PARAM_BUCKET],
-                               .heads = 2,
-                               .bits = bits,
-                               .most = (1u << bits) - 1};
+                                     .heads = 2,
+                                     .bits = bits_of(c),
+                                     .most = (1u << bits_of(c)) - 1};
 }
 
 static void range_measure(const struct trib_codec *c, const float *x, size_t n,
@@ -329,16 +261,15 @@ static const struct trib_packed_ints_rule range = {
     .layout = range_lanes,
     .measure = range_measure,
     .grid = range_grid,
-    .encode = encode_u8,
-    .keep = keep_u8,
+    .encode = encode,
+    .keep = keep,
 };
 
 const struct trib_quantise trib_quantise_range = {
     .name = "range",
     .params = TRIB_PARAM_BIT(BITS) | TRIB_PARAM_BIT(BUCKET) | TRIB_PARAM_BIT(ROUND),
-    SLOTS,
+    TRIB_PACKED_INTS_SLOTS(range),
     .error = range_error,
-    .packed_ints = &range,
 };
 
 /* ---- signsgd -------------------------------------------------------------------- */
@@ -382,8 +313,7 @@ static const struct trib_packed_ints_rule vote = {
 
 const struct trib_quantise trib_quantise_vote = {
     .name = "vote",
-    SLOTS,
-    .delta = no_delta,
-    .packed_ints = &vote,
+    TRIB_PACKED_INTS_SLOTS(vote),
+    .delta = trib_delta_none,
     .grows = true,
 };

@@ -30,12 +30,6 @@
 
 #include "compress/quantise/buckets.h"
 
-static struct trib_buckets layout_of(const struct trib_codec *c, size_t head)
-{
-    return (struct trib_buckets){
-        .bucket = (size_t)c->param[TRIB_PARAM_BUCKET], .head = head, .bits = 1};
-}
-
 static union trib_bucket_params params(const struct trib_codec *c)
 {
     (void)c;
@@ -85,11 +79,6 @@ static double delta(const struct trib_codec *c)
 
 /* ---- onebit --------------------------------------------------------------------- */
 
-static struct trib_buckets means_layout(const struct trib_codec *c)
-{
-    return layout_of(c, 2 * sizeof(float));
-}
-
 static bool means_measure(const struct trib_codec *c, const float *x, size_t n,
                           uint32_t magnitude, union trib_bucket_params *p,
                           uint8_t *head_out)
@@ -116,7 +105,8 @@ static void means_open(const uint8_t *head, union trib_bucket_params *p)
 }
 
 static const struct trib_bucketing means = {
-    .layout = means_layout,
+    .head = 2 * sizeof(float),
+    .bits = 1,
     .params = params,
     .measure = means_measure,
     .encode = encode,
@@ -133,11 +123,6 @@ const struct trib_quantise trib_quantise_means = {
 };
 
 /* ---- efsign --------------------------------------------------------------------- */
-
-static struct trib_buckets sign_layout(const struct trib_codec *c)
-{
-    return layout_of(c, sizeof(float));
-}
 
 static void sign_open(const uint8_t *head, union trib_bucket_params *p)
 {
@@ -163,7 +148,8 @@ static bool sign_measure(const struct trib_codec *c, const float *x, size_t n,
 }
 
 static const struct trib_bucketing sign = {
-    .layout = sign_layout,
+    .head = sizeof(float),
+    .bits = 1,
     .params = params,
     .measure = sign_measure,
     .encode = encode,
@@ -181,13 +167,6 @@ const struct trib_quantise trib_quantise_sign = {
 
 /* ---- magnitude ------------------------------------------------------------------ */
 
-static struct trib_buckets magnitude_layout(const struct trib_codec *c)
-{
-    (void)c;
-    return (struct trib_buckets){
-        .bucket = SIZE_MAX / 16 * 8, .head = sizeof(float), .bits = 1};
-}
-
 static bool magnitude_measure(const struct trib_codec *c, const float *x, size_t n,
                               uint32_t magnitude, union trib_bucket_params *p,
                               uint8_t *head_out)
@@ -198,12 +177,6 @@ static bool magnitude_measure(const struct trib_codec *c, const float *x, size_t
     return magnitude && magnitude < 0x7f800000u;
 }
 
-static double magnitude_delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 1;
-}
-
 /* at most the bin + 1: an element is sent as the mean of the bins' largest */
 static double magnitude_error(const struct trib_codec *c)
 {
@@ -211,7 +184,9 @@ static double magnitude_error(const struct trib_codec *c)
 }
 
 static const struct trib_bucketing magnitude = {
-    .layout = magnitude_layout,
+    .head = sizeof(float),
+    .bits = 1,
+    .undivided = true,
     .params = params,
     .measure = magnitude_measure,
     .encode = encode,
@@ -223,6 +198,6 @@ static const struct trib_bucketing magnitude = {
 const struct trib_quantise trib_quantise_magnitude = {
     .name = "magnitude",
     TRIB_BUCKETS_SLOTS(magnitude),
-    .delta = magnitude_delta,
+    .delta = trib_delta_exact,
     .error = magnitude_error,
 };

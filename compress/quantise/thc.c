@@ -93,12 +93,6 @@ static const struct trib_packed_ints_rule thc = {
     .measures_unrotated = true,
 };
 
-static double delta(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
 /* Clipping is biased, so delta guarantees nothing. */
 static double error(const struct trib_codec *c)
 {
@@ -108,11 +102,7 @@ static double error(const struct trib_codec *c)
 const struct trib_quantise trib_quantise_table = {
     .name = "table",
     .params = TRIB_PARAM_BIT(TAIL),
-    .bytes = trib_packed_ints_bytes,
-    .encode = trib_packed_ints_encode,
-    .decode = trib_packed_ints_decode,
-    .decode_add = trib_packed_ints_add,
-    .delta = delta,
+    TRIB_PACKED_INTS_SLOTS(thc),
+    .delta = trib_delta_none,
     .error = error,
-    .packed_ints = &thc,
 };

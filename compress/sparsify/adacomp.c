@@ -83,12 +83,6 @@ static void adjust_adacomp(const struct trib_codec *c, const struct trib_selecti
             values[j] = copysignf(level, values[j]);
 }
 
-static double delta_adacomp(const struct trib_codec *c)
-{
-    (void)c;
-    return 0;
-}
-
 const struct trib_select trib_select_adacomp = {
     .name = "adacomp",
     .params = TRIB_PARAM_BIT(BIN) | TRIB_PARAM_BIT(FACTOR) | TRIB_PARAM_BIT(RESULT),
@@ -98,5 +92,5 @@ const struct trib_select trib_select_adacomp = {
     .choose = choose_adacomp,
     .adjust = adjust_adacomp,
     .unbiased = trib_unbiased_never,
-    .delta = delta_adacomp,
+    .delta = trib_delta_none,
 };

@@ -323,15 +323,9 @@ static size_t choose_all(const struct trib_codec *c, struct trib_selection *s)
     return s->n;
 }
 
-static double delta_all(const struct trib_codec *c)
-{
-    (void)c;
-    return 1.0;
-}
-
 const struct trib_select trib_select_all = {.name = "all",
                                             .unit = trib_unit_one,
                                             .choose = choose_all,
                                             .adjust = trib_adjust_none,
                                             .unbiased = trib_unbiased_never,
-                                            .delta = delta_all};
+                                            .delta = trib_delta_exact};

@@ -30,8 +30,6 @@ const struct trib_codec_ops trib_codec_sparse = {
     .together = together,
     .scratch = trib_sparse_scratch,
     .bound = trib_sparse_bound,
-    TRIB_CODEC_ONE_BOUND,
-    TRIB_CODEC_NEVER_ADDS,
     .encode = encode,
     .encode_kept = encode_kept,
     .encode_ef = trib_sparse_encode,

@@ -122,9 +122,12 @@ void trib_rotated_encode(const struct trib_codec *c, const struct trib_encode *i
     const struct trib_rht r = rotation(c);
     const bool unrotated = rule_of(c) && rule_of(c)->measures_unrotated;
     for (struct window w = window_first(c, in->n); w.count; window_next(c, &w, in->n)) {
-        struct trib_values v = {
-            .x = z, .n = in->n, .first = w.at, .count = w.count, .key = in->key,
-            .told = residual ? z : NULL};
+        struct trib_values v = {.x = z,
+                                .n = in->n,
+                                .first = w.at,
+                                .count = w.count,
+                                .key = in->key,
+                                .decoded = residual ? z : NULL};
         if (in->agreed) {
             v.agreed = in->agreed + w.heads;
         } else if (unrotated) {

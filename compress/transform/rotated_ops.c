@@ -48,29 +48,20 @@ static trib_status_t decode_packed(const struct trib_codec *c,
 
 const struct trib_codec_ops trib_codec_rotated = {
     .together = trib_rotated_unit,
-    .scratch = trib_codec_no_scratch,
     .bound = bytes_of,
-    TRIB_CODEC_ONE_BOUND,
-    TRIB_CODEC_NEVER_ADDS,
     .encode = encode,
-    .encode_kept = trib_codec_kept_by_decode,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = decode,
 };
 
 const struct trib_codec_ops trib_codec_rotated_packed = {
     .together = trib_rotated_unit,
-    .scratch = trib_codec_no_scratch,
     .bound = trib_packed_ints_bound,
     .own_bound = trib_packed_ints_bytes,
-    .star_bound = trib_codec_same_bound,
-    .sum_bound = trib_codec_same_sum_bound,
     .agreed_floats = trib_packed_ints_agreed_floats,
     .propose = trib_rotated_propose,
     .propose_added = trib_rotated_propose_added,
     .merge = trib_packed_ints_merge,
     .encode = encode,
     .encode_kept = encode_kept,
-    .encode_ef = trib_codec_ef_by_sum,
     .decode = decode_packed,
 };
