@@ -24,7 +24,7 @@ bool trib_idle_is_due(const struct trib_idle *idle)
     return trib_now_ns() - called >= TRIB_IDLE_US * UINT64_C(1000);
 }
 
-bool trib_idle_look(struct trib_idle *idle)
+bool trib_idle_call(struct trib_idle *idle)
 {
     if (!trib_idle_is_set(idle))
         return false;
@@ -68,10 +68,10 @@ int trib_idle_poll(struct trib_idle *idle, struct pollfd *fds, unsigned long n,
         const int ready = ppoll(fds, n, &slice, NULL);
         const bool knew = trib_idle_answer(idle) != 0;
         if (ready > 0)
-            (void)trib_idle_look(idle);
+            (void)trib_idle_call(idle);
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return ready;
-        if (trib_idle_look(idle) && (!knew || left <= SLICE_NS)) {
+        if (trib_idle_call(idle) && (!knew || left <= SLICE_NS)) {
             errno = ECANCELED;
             return -1;
         }
@@ -91,7 +91,7 @@ bool trib_idle_sleep(struct trib_idle *idle, uint64_t ns)
         nanosleep(&(struct timespec){(time_t)(left / 1000000000u),
                                      (long)(left % 1000000000u)},
                   NULL);
-        if (trib_idle_look(idle))
+        if (trib_idle_call(idle))
             return false;
     }
     return true;

@@ -46,13 +46,13 @@ static inline int trib_idle_answer(const struct trib_idle *idle)
 bool trib_idle_is_due(const struct trib_idle *idle);
 
 /**
- * trib_idle_look - call the function if due.
+ * trib_idle_call - call the function if due.
  *
  * thread   one that waits in a public call and holds no library lock
  * returns  true if the caller gives up, now or earlier. The function is not called
  *          again then
  */
-bool trib_idle_look(struct trib_idle *idle);
+bool trib_idle_call(struct trib_idle *idle);
 
 /**
  * trib_idle_fail - record the error message after the caller gave up.

@@ -140,7 +140,7 @@ static int errand_await(struct errand *e, uint64_t deadline, struct trib_idle *i
         if (!trib_idle_is_set(idle))
             continue;
         pthread_mutex_unlock(&e->lock);
-        const bool over = trib_idle_look(idle);
+        const bool over = trib_idle_call(idle);
         pthread_mutex_lock(&e->lock);
         if (over)
             return e->done ? 0 : ECANCELED;

@@ -257,7 +257,7 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
         if (status != TRIB_OK)
             return status;
         rest(l, w);
-        if (trib_idle_look(l->idle))
+        if (trib_idle_call(l->idle))
             return give_up(l, w);
     }
 }

@@ -590,6 +590,6 @@ bool trib_agg_comm_step(struct trib_comm *comm)
     if (moved)
         trib_engine_awake(e);
     else
-        (void)trib_engine_look(e);
+        (void)trib_engine_check(e);
     return moved;
 }

@@ -76,7 +76,7 @@ void trib_agreement_check(struct trib_offload *o)
 
     assert(control != agg);
     if (!control->failed && trib_comm_try_lock(o->control_comm)) {
-        (void)trib_engine_look(control);
+        (void)trib_engine_check(control);
         awaited_ns = trib_engine_awaited_ns(control);
         trib_comm_unlock(o->control_comm);
     }

@@ -193,7 +193,7 @@ static void await_result(struct trib_discovery *s, uint64_t until,
     (void)trib_cond_wait(&s->wake, &s->mutex,
                          trib_idle_is_set(idle) && step < until ? step : until);
     pthread_mutex_unlock(&s->mutex);
-    (void)trib_idle_look(idle);
+    (void)trib_idle_call(idle);
     pthread_mutex_lock(&s->mutex);
 }
 

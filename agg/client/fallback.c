@@ -272,7 +272,7 @@ static void drive(struct trib_engine *e)
     if (trib_engine_progress(e))
         trib_engine_awake(e);
     else
-        (void)trib_engine_look(e);
+        (void)trib_engine_check(e);
 }
 
 static void poll(struct trib_offload *o)

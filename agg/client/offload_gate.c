@@ -29,7 +29,7 @@ static void drive(struct trib_comm *parent)
     if (trib_engine_progress(e))
         trib_engine_awake(e);
     else
-        (void)trib_engine_look(e);
+        (void)trib_engine_check(e);
     trib_comm_unlock(parent);
 }
 
@@ -40,7 +40,7 @@ void trib_offload_gate_enter(struct trib_offload *o)
     if (trib_comm_in_child(o->parent))
         return;
     for (int turns = 0; pthread_mutex_trylock(&o->gate) != 0; turns++) {
-        (void)trib_idle_look(o->parent->idle); /* the wait itself checks its result */
+        (void)trib_idle_call(o->parent->idle); /* the wait itself checks its result */
         drive(o->parent);
         if (turns < TURNS)
             sched_yield();

@@ -200,7 +200,7 @@ static void drive_agg_comm(void *arg)
         if (trib_engine_progress(e))
             trib_engine_awake(e);
         else
-            (void)trib_engine_look(e);
+            (void)trib_engine_check(e);
         trib_agreement_check(o);
         trib_comm_unlock(o->agg_comm);
     }

@@ -53,7 +53,7 @@ struct trib_auto_trial {
     trib_dtype_t dtype;
     size_t count, n; /* elements of the vector and of the sample */
     size_t taken;
-    uint32_t look; /* number of the sample, equal on all ranks */
+    uint32_t turn; /* number of the sample, equal on all ranks */
     float *sample, *decoded; /* [n] */
     uint8_t *bytes; /* buffer for the longest encoding */
 };
@@ -146,7 +146,7 @@ void trib_auto_trial_destroy(struct trib_auto_trial *trial)
 void trib_auto_trial_forget(struct trib_auto_trial *trial)
 {
     trial->taken = 0;
-    trial->look++;
+    trial->turn++;
 }
 
 /* Return the first element of the sample's block b. Each block samples one of BLOCKS
@@ -162,7 +162,7 @@ static size_t place_of(const struct trib_auto_trial *t, size_t b)
     if (t->n == t->count)
         return b * BLOCK;
     assert(b < BLOCKS && n > 0);
-    const uint32_t share = t->look * golden + (uint32_t)b * apart;
+    const uint32_t share = t->turn * golden + (uint32_t)b * apart;
     const size_t block = first + (size_t)(((uint64_t)share * n) >> 32);
     return trib_min(block * BLOCK, t->count - BLOCK);
 }

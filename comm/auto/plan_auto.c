@@ -318,10 +318,10 @@ static bool is_done(const struct trib_plan *plan)
            TRIB_RUN_DONE;
 }
 
-static trib_status_t auto_look(struct trib_plan *plan)
+static trib_status_t auto_poll(struct trib_plan *plan)
 {
     struct trib_plan_auto *a = automatic(plan);
-    trib_status_t st = a->inner->ops->look ? a->inner->ops->look(a->inner)
+    trib_status_t st = a->inner->ops->poll ? a->inner->ops->poll(a->inner)
                        : is_done(a->inner) ? a->inner->run.now.status
                                            : TRIB_INPROGRESS;
 
@@ -433,7 +433,7 @@ static const struct trib_plan_ops ops = {
     .start = auto_start,
     .ready = auto_ready,
     .test = auto_test,
-    .look = auto_look,
+    .poll = auto_poll,
     .wait = auto_wait,
     .busy = auto_busy,
     .input = auto_input,

@@ -98,102 +98,73 @@ static trib_status_t call(struct trib_comm *comm, struct trib_plan_key key,
 trib_status_t trib_allreduce(trib_comm_t *comm, const void *send, void *recv,
                              size_t count, trib_dtype_t dtype, trib_op_t op)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_ALLREDUCE, .dtype = dtype, .op = op, .count = count},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_ALLREDUCE, count, dtype, op, 0), send,
+                recv);
 }
 
 trib_status_t trib_reduce(trib_comm_t *comm, const void *send, void *recv, size_t count,
                           trib_dtype_t dtype, trib_op_t op, int root)
 {
-    return call(comm,
-                (struct trib_plan_key){.coll = TRIB_REDUCE,
-                                       .dtype = dtype,
-                                       .op = op,
-                                       .count = count,
-                                       .root = root},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_REDUCE, count, dtype, op, root), send,
+                recv);
 }
 
 trib_status_t trib_broadcast(trib_comm_t *comm, void *buffer, size_t count,
                              trib_dtype_t dtype, int root)
 {
-    return call(comm,
-                (struct trib_plan_key){.coll = TRIB_BROADCAST,
-                                       .dtype = dtype,
-                                       .count = count,
-                                       .root = root},
+    return call(comm, trib_plan_key_of(TRIB_BROADCAST, count, dtype, TRIB_SUM, root),
                 NULL, buffer);
 }
 
 trib_status_t trib_allgather(trib_comm_t *comm, const void *send, void *recv,
                              size_t count, trib_dtype_t dtype)
 {
-    return call(
-        comm,
-        (struct trib_plan_key){.coll = TRIB_ALLGATHER, .dtype = dtype, .count = count},
-        send, recv);
+    return call(comm, trib_plan_key_of(TRIB_ALLGATHER, count, dtype, TRIB_SUM, 0), send,
+                recv);
 }
 
 trib_status_t trib_reduce_scatter(trib_comm_t *comm, const void *send, void *recv,
                                   size_t count, trib_dtype_t dtype, trib_op_t op)
 {
-    return call(comm,
-                (struct trib_plan_key){.coll = TRIB_REDUCE_SCATTER,
-                                       .dtype = dtype,
-                                       .op = op,
-                                       .count = count},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_REDUCE_SCATTER, count, dtype, op, 0), send,
+                recv);
 }
 
 trib_status_t trib_gather(trib_comm_t *comm, const void *send, void *recv, size_t count,
                           trib_dtype_t dtype, int root)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_GATHER, .dtype = dtype, .count = count, .root = root},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_GATHER, count, dtype, TRIB_SUM, root), send,
+                recv);
 }
 
 trib_status_t trib_scatter(trib_comm_t *comm, const void *send, void *recv,
                            size_t count, trib_dtype_t dtype, int root)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_SCATTER, .dtype = dtype, .count = count, .root = root},
+    return call(comm, trib_plan_key_of(TRIB_SCATTER, count, dtype, TRIB_SUM, root),
                 send, recv);
 }
 
 trib_status_t trib_alltoall(trib_comm_t *comm, const void *send, void *recv,
                             size_t count, trib_dtype_t dtype)
 {
-    return call(
-        comm,
-        (struct trib_plan_key){.coll = TRIB_ALLTOALL, .dtype = dtype, .count = count},
-        send, recv);
+    return call(comm, trib_plan_key_of(TRIB_ALLTOALL, count, dtype, TRIB_SUM, 0), send,
+                recv);
 }
 
 trib_status_t trib_scan(trib_comm_t *comm, const void *send, void *recv, size_t count,
                         trib_dtype_t dtype, trib_op_t op)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_SCAN, .dtype = dtype, .op = op, .count = count},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_SCAN, count, dtype, op, 0), send, recv);
 }
 
 trib_status_t trib_exscan(trib_comm_t *comm, const void *send, void *recv, size_t count,
                           trib_dtype_t dtype, trib_op_t op)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_EXSCAN, .dtype = dtype, .op = op, .count = count},
-                send, recv);
+    return call(comm, trib_plan_key_of(TRIB_EXSCAN, count, dtype, op, 0), send, recv);
 }
 
 trib_status_t trib_barrier(trib_comm_t *comm)
 {
-    return call(comm, (struct trib_plan_key){.coll = TRIB_BARRIER, .dtype = TRIB_I8},
-                NULL, NULL);
+    return call(comm, trib_plan_key_of(TRIB_BARRIER, 0, TRIB_I8, TRIB_SUM, 0), NULL,
+                NULL);
 }

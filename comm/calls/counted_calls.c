@@ -104,12 +104,17 @@ static trib_status_t call(struct trib_comm *comm, trib_coll_t coll, trib_desc_t 
                           const void *send, void *recv)
 {
     struct arrays arrays;
-    const size_t *const needed =
-        trib_coll_traits(coll) & TRIB_COLL_RECV_BLOCKS ? d.recv_counts : d.send_counts;
+    const size_t **needed = trib_coll_traits(coll) & TRIB_COLL_RECV_BLOCKS
+                                ? &d.recv_counts
+                                : &d.send_counts;
 
     assert(trib_coll_is_blocked(coll));
+    if (!comm)
+        return TRIB_ERR_INVALID;
     d.op = trib_coll_sums(coll) ? d.op : TRIB_SUM;
-    if (!needed && is_read(comm, coll, &d))
+    if (!is_read(comm, coll, &d))
+        *needed = &d.count;
+    if (!*needed)
         return trib_comm_fail(comm, TRIB_ERR_INVALID,
                               "%s with counts: the array of counts is NULL",
                               trib_coll_name(coll));
@@ -145,8 +150,6 @@ trib_status_t trib_allgatherv(trib_comm_t *comm, const void *send, void *recv,
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    if (!comm)
-        return TRIB_ERR_INVALID;
     d.recv_counts = counts;
     d.recv_offsets = offsets;
     d.dtype = dtype;
@@ -159,8 +162,6 @@ trib_status_t trib_reduce_scatterv(trib_comm_t *comm, const void *send, void *re
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    if (!comm)
-        return TRIB_ERR_INVALID;
     d.send_counts = counts;
     d.send_offsets = offsets;
     d.dtype = dtype;
@@ -174,9 +175,7 @@ trib_status_t trib_gatherv(trib_comm_t *comm, const void *send, size_t count,
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    if (!comm)
-        return TRIB_ERR_INVALID;
-    d.recv_counts = root == comm->engine.rank ? counts : &count;
+    d.recv_counts = counts;
     d.recv_offsets = offsets;
     d.count = count;
     d.dtype = dtype;
@@ -190,9 +189,7 @@ trib_status_t trib_scatterv(trib_comm_t *comm, const void *send, const size_t *c
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    if (!comm)
-        return TRIB_ERR_INVALID;
-    d.send_counts = root == comm->engine.rank ? counts : &count;
+    d.send_counts = counts;
     d.send_offsets = offsets;
     d.count = count;
     d.dtype = dtype;
@@ -207,8 +204,6 @@ trib_status_t trib_alltoallv(trib_comm_t *comm, const void *send,
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    if (!comm)
-        return TRIB_ERR_INVALID;
     d.send_counts = send_counts;
     d.send_offsets = send_offsets;
     d.recv_counts = recv_counts;

@@ -191,61 +191,46 @@ trib_status_t trib_iallreduce(trib_comm_t *comm, const void *send, void *recv,
                               size_t count, trib_dtype_t dtype, trib_op_t op,
                               trib_request_t **request_out)
 {
-    return call(comm,
-                (struct trib_plan_key){
-                    .coll = TRIB_ALLREDUCE, .dtype = dtype, .op = op, .count = count},
-                send, recv, request_out);
+    return call(comm, trib_plan_key_of(TRIB_ALLREDUCE, count, dtype, op, 0), send, recv,
+                request_out);
 }
 
 trib_status_t trib_ireduce(trib_comm_t *comm, const void *send, void *recv,
                            size_t count, trib_dtype_t dtype, trib_op_t op, int root,
                            trib_request_t **request_out)
 {
-    return call(comm,
-                (struct trib_plan_key){.coll = TRIB_REDUCE,
-                                       .dtype = dtype,
-                                       .op = op,
-                                       .count = count,
-                                       .root = root},
-                send, recv, request_out);
+    return call(comm, trib_plan_key_of(TRIB_REDUCE, count, dtype, op, root), send, recv,
+                request_out);
 }
 
 trib_status_t trib_ibroadcast(trib_comm_t *comm, void *buffer, size_t count,
                               trib_dtype_t dtype, int root,
                               trib_request_t **request_out)
 {
-    return call(
-        comm,
-        (struct trib_plan_key){
-            .coll = TRIB_BROADCAST, .dtype = dtype, .count = count, .root = root},
-        NULL, buffer, request_out);
+    return call(comm, trib_plan_key_of(TRIB_BROADCAST, count, dtype, TRIB_SUM, root),
+                NULL, buffer, request_out);
 }
 
 trib_status_t trib_iallgather(trib_comm_t *comm, const void *send, void *recv,
                               size_t count, trib_dtype_t dtype,
                               trib_request_t **request_out)
 {
-    return call(
-        comm,
-        (struct trib_plan_key){.coll = TRIB_ALLGATHER, .dtype = dtype, .count = count},
-        send, recv, request_out);
+    return call(comm, trib_plan_key_of(TRIB_ALLGATHER, count, dtype, TRIB_SUM, 0), send,
+                recv, request_out);
 }
 
 trib_status_t trib_ireduce_scatter(trib_comm_t *comm, const void *send, void *recv,
                                    size_t count, trib_dtype_t dtype, trib_op_t op,
                                    trib_request_t **request_out)
 {
-    return call(
-        comm,
-        (struct trib_plan_key){
-            .coll = TRIB_REDUCE_SCATTER, .dtype = dtype, .op = op, .count = count},
-        send, recv, request_out);
+    return call(comm, trib_plan_key_of(TRIB_REDUCE_SCATTER, count, dtype, op, 0), send,
+                recv, request_out);
 }
 
 trib_status_t trib_ibarrier(trib_comm_t *comm, trib_request_t **request_out)
 {
-    return call(comm, (struct trib_plan_key){.coll = TRIB_BARRIER, .dtype = TRIB_I8},
-                NULL, NULL, request_out);
+    return call(comm, trib_plan_key_of(TRIB_BARRIER, 0, TRIB_I8, TRIB_SUM, 0), NULL,
+                NULL, request_out);
 }
 
 /* Return the message's request, which stays with its plan; NULL: out of memory. */

@@ -20,7 +20,7 @@ static void await(struct trib_comm *comm)
 
     while (!e->failed) {
         if (trib_comm_try_lock(comm)) {
-            (void)trib_engine_look(e);
+            (void)trib_engine_check(e);
             trib_comm_unlock(comm);
         } else {
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);

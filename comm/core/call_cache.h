@@ -24,6 +24,15 @@ struct trib_plan_key {
     size_t count;
 };
 
+/** trib_plan_key_of - return a call's key; TRIB_SUM and 0 if it has no operator or
+ * root. */
+static inline struct trib_plan_key trib_plan_key_of(trib_coll_t coll, size_t count,
+                                                    trib_dtype_t dtype, trib_op_t op,
+                                                    int root)
+{
+    return (struct trib_plan_key){coll, dtype, op, root, count};
+}
+
 static inline bool trib_plan_key_same(const struct trib_plan_key *a,
                                       const struct trib_plan_key *b)
 {

@@ -141,7 +141,7 @@ static bool give_way(void *arg)
     if (!trib_idle_is_set(idle) || (!trib_idle_answer(idle) && !trib_idle_is_due(idle)))
         return false;
     trib_comm_unlock(comm);
-    const bool over = trib_idle_look(idle);
+    const bool over = trib_idle_call(idle);
     trib_comm_lock(comm);
     return over;
 }
@@ -199,7 +199,7 @@ trib_status_t trib_progress(trib_comm_t *comm)
         if (trib_engine_progress(&comm->engine))
             trib_engine_awake(&comm->engine);
         else
-            (void)trib_engine_look(&comm->engine);
+            (void)trib_engine_check(&comm->engine);
         if (comm->tell_done)
             comm->tell_done(comm);
         trib_comm_unlock(comm);

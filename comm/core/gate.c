@@ -51,7 +51,7 @@ void trib_gate_take(struct trib_comm *comm)
         return;
     }
     for (int turns = 0; pthread_mutex_trylock(&gate->mutex) != 0; turns++) {
-        (void)trib_idle_look(comm->idle); /* its result ends the call's own wait */
+        (void)trib_idle_call(comm->idle); /* its result ends the call's own wait */
         if (turns < TURNS)
             sched_yield();
         else

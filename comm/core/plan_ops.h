@@ -30,7 +30,7 @@ struct trib_plan_ops {
     /** As `test`, for the thread that runs completion callbacks. Also returns
      * TRIB_INPROGRESS while another thread is in a call. NULL: use the status in
      * `run`. */
-    trib_status_t (*look)(struct trib_plan *plan);
+    trib_status_t (*poll)(struct trib_plan *plan);
     trib_status_t (*wait)(struct trib_plan *plan);
     /** True while a start is in flight, when the plan cannot be freed. */
     bool (*busy)(const struct trib_plan *plan);

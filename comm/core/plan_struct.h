@@ -34,7 +34,7 @@ struct trib_plan {
                       * elements; 0: unknown */
     bool is_exempt; /* the configured codec does not apply here: configured.h */
     bool is_short; /* too short for codec auto, sent dense: plan_auto.h */
-    struct trib_plan_looks *looks; /* plan_stats.c; or NULL */
+    struct trib_result_stats *result_stats; /* plan_stats.c; or NULL */
     size_t most; /* pairs per rank if run.desc.pairs; 0: unknown */
     double squares; /* sum of squares of the elements fed so far, for TRIB_CHECK */
     bool has_quorum; /* aggregators may close its chunks without late ranks */

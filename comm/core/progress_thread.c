@@ -49,7 +49,7 @@ static void drive(struct trib_comm *comm)
     }
     bool moved = trib_engine_progress(e);
     if (!moved)
-        sleep = trib_engine_look(e);
+        sleep = trib_engine_check(e);
     if (sleep) {
         trib_engine_arm(e);
         sleep = !trib_engine_progress(e);

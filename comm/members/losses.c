@@ -19,7 +19,7 @@ static bool is_lost(const struct trib_engine *e, int rank)
     return l->said_lost || (l->lost && !e->parted[rank]);
 }
 
-static void look(struct trib_engine *e)
+static void notice_losses(struct trib_engine *e)
 {
     (void)trib_engine_events(e);
     trib_engine_notices(e);
@@ -41,7 +41,7 @@ trib_status_t trib_comm_lost(trib_comm_t *comm, int *ranks, int cap, int *n_out)
                               cap);
     trib_comm_poll(comm);
     trib_comm_lock(comm);
-    look(&comm->engine);
+    notice_losses(&comm->engine);
     for (int r = 0; r < comm->engine.ranks; r++) {
         if (!is_lost(&comm->engine, r))
             continue;

@@ -207,7 +207,7 @@ static void tell(struct trib_survivors *s, int peer, uint64_t now)
     if (e->failed && w.phase == TRIB_SURVIVOR_AGREES)
         add_sentence(e, &n);
     of->due = trib_link_report(&e->links[peer], &e->arena, &n) == TRIB_ERR_NO_RESOURCE;
-    of->told = now;
+    of->reported_ns = now;
 }
 
 /* Report to all ranks, including those in the set that can still receive. */
@@ -217,7 +217,7 @@ static void tell_all(struct trib_survivors *s)
 
     for (int r = 0; r < s->comm->engine.size; r++)
         if (r != s->comm->engine.rank &&
-            (s->of[r].due || now - s->of[r].told > REPEAT_NS))
+            (s->of[r].due || now - s->of[r].reported_ns > REPEAT_NS))
             tell(s, r, now);
 }
 
@@ -349,13 +349,13 @@ static void rest(struct trib_survivors *s)
 }
 
 /* Poll once, and rest if there was no progress. */
-static void look(struct trib_survivors *s)
+static void poll_once(struct trib_survivors *s)
 {
     if (locked_step(s))
         s->idle = 0;
     else
         rest(s);
-    if (trib_idle_is_set(s->comm->idle) && trib_idle_look(s->comm->idle))
+    if (trib_idle_is_set(s->comm->idle) && trib_idle_call(s->comm->idle))
         trib_survivors_stop(s, TRIB_ERR_ABORTED,
                             "the idle callback of rank %d has given up",
                             s->comm->engine.rank);
@@ -406,7 +406,7 @@ enum trib_survivors_end trib_survivors_wait(
             return TRIB_SURVIVORS_STOP;
         if (memcmp(s->lost, s->next_lost, sizeof(s->lost)) != 0)
             return TRIB_SURVIVORS_AGAIN;
-        look(s);
+        poll_once(s);
         check_time(s, missing);
     }
 }
@@ -418,7 +418,7 @@ void trib_survivors_await_loss(struct trib_survivors *s, int ms)
     assert(ms >= 0);
     while (s->why == TRIB_OK && !trib_deadline_passed(until) &&
            memcmp(s->lost, s->next_lost, sizeof(s->lost)) == 0)
-        look(s);
+        poll_once(s);
 }
 
 /* Return true if the peer needs nothing more from this rank. */

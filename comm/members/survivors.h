@@ -88,7 +88,7 @@ struct trib_survivor {
     struct trib_survivor_report said; /* its newest report */
     bool heard; /* it has reported in this attempt */
     bool due; /* it must be sent a report */
-    uint64_t told; /* ns, time of the last report to it */
+    uint64_t reported_ns; /* ns, time of the last report to it */
     uint32_t taken; /* fragments received from it */
     uint8_t *stream; /* those fragments */
 };

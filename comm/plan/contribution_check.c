@@ -18,7 +18,8 @@ static trib_status_t fail_all(struct trib_plan *plan, const char *text)
     return TRIB_ERR_INVALID;
 }
 
-static trib_status_t look(struct trib_plan *plan, const char *x, size_t first, size_t n)
+static trib_status_t check_values(struct trib_plan *plan, const char *x, size_t first,
+                                  size_t n)
 {
     const struct trib_run_desc *d = &plan->run.desc;
     const struct trib_kernels *k = plan->comm->engine.kernels;
@@ -57,7 +58,7 @@ trib_status_t trib_check_start(struct trib_plan *plan, const void *send,
     if (!d->check.finite || !trib_coll_sums(d->op.coll) ||
         d->op.feed != TRIB_FEED_WHOLE || !plan->lengths[0] || plan->identity.inner)
         return TRIB_OK;
-    return look(plan, send ? send : recv, 0, plan->lengths[0]);
+    return check_values(plan, send ? send : recv, 0, plan->lengths[0]);
 }
 
 trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
@@ -66,5 +67,5 @@ trib_status_t trib_check_fed(struct trib_plan *plan, size_t first, size_t count)
         return TRIB_OK;
     const void *x = plan->ops->input(plan);
     /* NULL if the plan was not started, which trib_plan_ready refuses. */
-    return x ? look(plan, x, first, count) : TRIB_OK;
+    return x ? check_values(plan, x, first, count) : TRIB_OK;
 }

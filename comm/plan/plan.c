@@ -95,6 +95,21 @@ static trib_status_t normalise(struct trib_plan *plan, const void **send, void *
     return TRIB_OK;
 }
 
+/* Normalise and check the buffers of a start, and their values. */
+static trib_status_t take_buffers(struct trib_plan *plan, const void **send,
+                                  void **recv)
+{
+    trib_status_t st = normalise(plan, send, recv);
+
+    if (st == TRIB_OK)
+        st = check_buffers(plan, *send, *recv);
+    if (st == TRIB_OK)
+        st = trib_check_start(plan, *send, *recv);
+    if (st == TRIB_OK && plan->result_stats)
+        trib_plan_stats_begin(plan, *recv, !*send);
+    return st;
+}
+
 trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv)
 {
     struct trib_comm *comm = plan->comm;
@@ -103,17 +118,11 @@ trib_status_t trib_plan_run(struct trib_plan *plan, const void *send, void *recv
         return comm->engine.failed;
     if (trib_comm_in_child(comm))
         return trib_comm_refuse_child(comm, trib_coll_name(plan->run.desc.op.coll));
-    trib_status_t st = normalise(plan, &send, &recv);
-    if (st == TRIB_OK)
-        st = check_buffers(plan, send, recv);
-    if (st == TRIB_OK)
-        st = trib_check_start(plan, send, recv);
+    trib_status_t st = take_buffers(plan, &send, &recv);
     if (st != TRIB_OK)
         return st;
-    if (plan->looks)
-        trib_plan_stats_begin(plan, recv, !send);
     st = plan->ops->run(plan, send, recv);
-    if (plan->looks)
+    if (plan->result_stats)
         trib_plan_stats_end(plan, st);
     return st;
 }
@@ -147,16 +156,8 @@ trib_status_t trib_plan_start_with(trib_plan_t *plan, const void *send, void *re
     if (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE)
         return trib_comm_fail(comm, TRIB_ERR_BUSY,
                               "the plan is still running: wait for it first");
-    st = normalise(plan, &send, &recv);
-    if (st == TRIB_OK)
-        st = check_buffers(plan, send, recv);
-    if (st == TRIB_OK)
-        st = trib_check_start(plan, send, recv);
-    if (st != TRIB_OK)
-        return st;
-    if (plan->looks)
-        trib_plan_stats_begin(plan, recv, !send);
-    return plan->ops->start(plan, send, recv);
+    st = take_buffers(plan, &send, &recv);
+    return st == TRIB_OK ? plan->ops->start(plan, send, recv) : st;
 }
 
 trib_status_t trib_plan_ready(trib_plan_t *plan, size_t first, size_t count)
@@ -189,7 +190,7 @@ trib_status_t trib_plan_test(trib_plan_t *plan)
     trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_test");
     if (st == TRIB_OK)
         st = plan->ops->test(plan);
-    if (plan->looks)
+    if (plan->result_stats)
         trib_plan_stats_end(plan, st);
     return st;
 }
@@ -201,7 +202,7 @@ trib_status_t trib_plan_wait(trib_plan_t *plan)
     trib_status_t st = trib_comm_ours(plan->comm, "trib_plan_wait");
     if (st == TRIB_OK)
         st = plan->ops->wait(plan);
-    if (plan->looks)
+    if (plan->result_stats)
         trib_plan_stats_end(plan, st);
     return st;
 }

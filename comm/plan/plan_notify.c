@@ -90,9 +90,9 @@ static void tell_ended(struct trib_plan_notify *n)
 
 /* Poll a start run by other engines and deliver its completion, without the lock. The
  * claim keeps the plan from being freed. */
-static bool look(struct trib_plan_notify *n)
+static bool poll_start(struct trib_plan_notify *n)
 {
-    const trib_status_t st = n->ops->look(n->plan);
+    const trib_status_t st = n->ops->poll(n->plan);
 
     if (st != TRIB_INPROGRESS) {
         tell(n, st);
@@ -128,7 +128,7 @@ static struct trib_plan_notify *at(const struct trib_comm *comm, unsigned place)
 /* Claim this start if it must be delivered or polled. */
 static bool takes(struct trib_plan_notify *n)
 {
-    return atomic_load(&n->state) == ARMED && (n->ops->look || is_done(n->plan)) &&
+    return atomic_load(&n->state) == ARMED && (n->ops->poll || is_done(n->plan)) &&
            claim(n);
 }
 
@@ -143,19 +143,19 @@ static bool tell_done(struct trib_comm *comm)
 
     assert(atomic_load(&comm->lock));
     while ((n = at(comm, place))) {
-        bool told = true;
+        bool notified = true;
         if (!takes(n)) {
             place++;
             continue;
         }
         trib_comm_unlock(comm);
-        if (n->ops->look)
-            told = look(n);
+        if (n->ops->poll)
+            notified = poll_start(n);
         else
             tell_ended(n);
         trib_comm_lock(comm);
-        again |= !told;
-        place = told ? 0 : place + 1;
+        again |= !notified;
+        place = notified ? 0 : place + 1;
     }
     return again;
 }
@@ -186,7 +186,7 @@ static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
     trib_comm_lock(comm);
     atomic_store(&n->state, ARMED);
     /* The progress thread may have checked too early, or have become idle. */
-    if (n->ops->look || is_done(plan))
+    if (n->ops->poll || is_done(plan))
         st = trib_progress_thread_start(comm);
     trib_comm_unlock(comm);
     return st;

@@ -127,7 +127,7 @@ static trib_status_t own_test(struct trib_plan *plan)
         if (trib_engine_progress(&comm->engine))
             trib_engine_awake(&comm->engine);
         else
-            (void)trib_engine_look(&comm->engine);
+            (void)trib_engine_check(&comm->engine);
         if (comm->tell_done)
             comm->tell_done(comm);
         trib_comm_unlock(comm);
@@ -149,7 +149,7 @@ static bool lock_for(struct trib_comm *comm, const struct trib_run *run)
         if (atomic_load_explicit(&run->now.state, memory_order_acquire) ==
             TRIB_RUN_DONE)
             return false;
-        (void)trib_idle_look(comm->idle); /* its result is for the thread that drives */
+        (void)trib_idle_call(comm->idle); /* its result is for the thread that drives */
         if (turns < TURNS)
             sched_yield();
         else

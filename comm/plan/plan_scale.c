@@ -165,9 +165,9 @@ static trib_status_t test(struct trib_plan *plan)
     return settle(plan, plan->scale->ops->test(plan));
 }
 
-static trib_status_t look(struct trib_plan *plan)
+static trib_status_t poll_scaled(struct trib_plan *plan)
 {
-    return settle(plan, plan->scale->ops->look(plan));
+    return settle(plan, plan->scale->ops->poll(plan));
 }
 
 static trib_status_t start(struct trib_plan *plan, const void *send, void *recv)
@@ -322,7 +322,7 @@ trib_status_t trib_plan_scale_wrap(struct trib_plan *plan, const trib_desc_t *d)
     s->with.start = start;
     s->with.ready = ready;
     s->with.test = test;
-    s->with.look = s->ops->look ? look : NULL;
+    s->with.poll = s->ops->poll ? poll_scaled : NULL;
     s->with.wait = wait;
     s->with.busy = busy;
     s->with.input = input;

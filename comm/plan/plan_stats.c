@@ -18,7 +18,7 @@
 #include "comm/plan/plan_parts.h"
 #include "compress/vector_stats.h"
 
-struct trib_plan_looks {
+struct trib_result_stats {
     const uint8_t *result; /* result of the running start; NULL: none on this rank */
     struct trib_numbers newest;
     uint64_t starts;
@@ -30,21 +30,22 @@ trib_status_t trib_plan_stats_make(struct trib_plan *plan, bool leaving)
 {
     const struct trib_comm *comm = plan->comm;
 
-    assert(!plan->looks);
+    assert(!plan->result_stats);
     if (!comm->cfg.stats || leaving || plan->run.desc.pairs ||
         !plan->identity.name[0] || comm->aggregators || comm->is_fallback ||
         !trib_coll_sums(plan->run.desc.op.coll) ||
         trib_op_is_located(plan->run.desc.op.op))
         return TRIB_OK;
-    plan->looks = calloc(1, sizeof(*plan->looks));
-    return plan->looks ? TRIB_OK
-                       : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
-                                        "no memory for the statistics of a plan");
+    plan->result_stats = calloc(1, sizeof(*plan->result_stats));
+    return plan->result_stats
+               ? TRIB_OK
+               : trib_comm_fail(plan->comm, TRIB_ERR_NO_MEMORY,
+                                "no memory for the statistics of a plan");
 }
 
 void trib_plan_stats_free(struct trib_plan *plan)
 {
-    const struct trib_plan_looks *l = plan->looks;
+    const struct trib_result_stats *l = plan->result_stats;
 
     if (l && l->starts && !trib_comm_in_child(plan->comm))
         trib_log(&plan->comm->log, TRIB_LOG_INFO, "stats",
@@ -52,7 +53,7 @@ void trib_plan_stats_free(struct trib_plan *plan)
                  " NaN or Inf in total",
                  plan->identity.name, l->starts, l->norms / (double)l->starts,
                  sqrt(l->newest.squares), l->not_finite);
-    free(plan->looks);
+    free(plan->result_stats);
 }
 
 void trib_plan_stats_begin(struct trib_plan *plan, const void *recv, bool in_place)
@@ -61,18 +62,18 @@ void trib_plan_stats_begin(struct trib_plan *plan, const void *recv, bool in_pla
     const int rank = plan->comm->engine.rank;
     size_t first = 0;
 
-    if (!plan->looks)
+    if (!plan->result_stats)
         return;
     if (d->op.coll == TRIB_REDUCE_SCATTER && in_place)
         first = (size_t)rank * d->count * d->element;
-    plan->looks->result = recv ? (const uint8_t *)recv + first : NULL;
+    plan->result_stats->result = recv ? (const uint8_t *)recv + first : NULL;
     if (d->op.coll == TRIB_REDUCE && d->op.root != (uint32_t)rank)
-        plan->looks->result = NULL;
+        plan->result_stats->result = NULL;
 }
 
 void trib_plan_stats_end(struct trib_plan *plan, trib_status_t st)
 {
-    struct trib_plan_looks *l = plan->looks;
+    struct trib_result_stats *l = plan->result_stats;
     const struct trib_run_desc *d = &plan->run.desc;
 
     if (!l || !l->result || st == TRIB_INPROGRESS)
@@ -104,7 +105,7 @@ trib_status_t trib_plan_stats(trib_plan_t *plan, trib_plan_stats_t *stats)
     if (trib_sized_fits(&kind, stats, &err) != TRIB_OK)
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID, "%s",
                               trib_error_text(&err));
-    const struct trib_plan_looks *l = plan->looks;
+    const struct trib_result_stats *l = plan->result_stats;
     if (!l)
         return trib_comm_fail(plan->comm, TRIB_ERR_UNSUPPORTED,
                               "this plan has no statistics: set TRIB_STATS=1 before "

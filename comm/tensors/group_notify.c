@@ -53,9 +53,9 @@ void trib_group_look(const struct trib_group *g)
 void trib_group_tell(struct trib_group *g, trib_status_t st)
 {
     assert(st != TRIB_INPROGRESS);
-    if (!g->notify || g->step.told)
+    if (!g->notify || g->step.notified)
         return;
-    g->step.told = true;
+    g->step.notified = true;
     tell(g->notify, st);
 }
 

@@ -56,7 +56,7 @@ struct trib_buckets {
 /* State of a group's step; step.c. */
 struct trib_group_step {
     bool running;
-    bool told; /* the end of the step was notified */
+    bool notified; /* the end of the step was notified */
     trib_status_t failed; /* why the newest step failed; or TRIB_OK */
     uint64_t begin; /* ns */
     uint64_t starts; /* comm->starts after the newest start of this group */

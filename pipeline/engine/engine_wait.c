@@ -203,7 +203,7 @@ static void check_lanes(struct trib_engine *e)
     }
 }
 
-bool trib_engine_look(struct trib_engine *e)
+bool trib_engine_check(struct trib_engine *e)
 {
     uint64_t now = trib_now_ns();
 
@@ -282,7 +282,7 @@ static bool idle(struct trib_engine *e)
     if (++e->yields % LOOK_EVERY == 0) {
         if (e->idle_hook)
             e->idle_hook(e->idle_hook_arg);
-        if (trib_engine_look(e))
+        if (trib_engine_check(e))
             return true;
     }
     sched_yield();

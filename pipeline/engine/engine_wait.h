@@ -8,17 +8,17 @@
 #include "pipeline/run/engine_state.h"
 
 /**
- * trib_engine_look - check peers, notices and deadlines without blocking.
+ * trib_engine_check - check peers, notices and deadlines without blocking.
  *
  * returns  true if nothing has moved for milliseconds, so the caller should sleep
  */
-bool trib_engine_look(struct trib_engine *e);
+bool trib_engine_check(struct trib_engine *e);
 
 /**
  * trib_engine_awaited_ns - return how long this rank has known that a peer waits in an
  * operation that this rank has not begun; 0 if no peer does.
  *
- * Peers repeat such notices every 100 ms. trib_engine_look reads them.
+ * Peers repeat such notices every 100 ms. trib_engine_check reads them.
  */
 uint64_t trib_engine_awaited_ns(const struct trib_engine *e);
 
@@ -56,7 +56,7 @@ trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 trib_status_t trib_engine_wait_idle(struct trib_engine *e, struct trib_run *run);
 
 /**
- * trib_engine_call_abort - make the next trib_engine_look fail the engine with
+ * trib_engine_call_abort - make the next trib_engine_check fail the engine with
  * TRIB_ERR_ABORTED.
  *
  * why      a clause for the error message; "": none. The first call's clause is used

@@ -297,12 +297,13 @@ static trib_status_t import_advert(struct trib_link *l,
     return TRIB_OK;
 }
 
-/* Return true if the peer's advert has arrived; told: an event reported it. */
+/* Return true if the peer's advert has arrived; reported: an event reported it. */
 static bool is_ready(const struct trib_link *l, const struct trib_slot_advert *g,
-                     bool told)
+                     bool reported)
 {
     return !l->lost &&
-           (l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire) : told);
+           (l->mapped ? atomic_load_explicit(&g->ready, memory_order_acquire)
+                      : reported);
 }
 
 trib_status_t trib_link_take_mailbox(struct trib_link *l, const struct trib_arena *a,

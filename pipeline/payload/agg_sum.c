@@ -10,7 +10,7 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
 #include "pipeline/payload/undo_log.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 #include "pipeline/run/engine_state.h"
 
 /* Return true if encoding results loses something that a rank has to keep. A chunk of

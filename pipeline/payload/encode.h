@@ -6,7 +6,7 @@
 #define PIPELINE_PAYLOAD_ENCODE_H
 
 #include "pipeline/payload/contribution.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 
 /* The input of an encode. */
 struct trib_encode_source {

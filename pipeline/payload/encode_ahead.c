@@ -10,7 +10,7 @@
 #include "pipeline/payload/encode.h"
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 #include "pipeline/run/engine_state.h"
 
 enum {

@@ -11,7 +11,7 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/narrow.c pipeline/payload/narrow.h \
 	pipeline/run/pair_regions.c pipeline/run/pair_regions.h \
 	pipeline/payload/pair_sum.c pipeline/payload/pair_sum.h \
-	pipeline/payload/pair_word.c pipeline/payload/pair_word.h \
+	pipeline/payload/encoded_pairs.c pipeline/payload/encoded_pairs.h \
 	pipeline/payload/partial.c pipeline/payload/partial.h \
 	pipeline/payload/payload_agree.c pipeline/payload/payload_agree.h \
 	pipeline/payload/payload.h \
@@ -25,6 +25,6 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \
 	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \
-	pipeline/payload/word_store.c pipeline/payload/word_store.h \
+	pipeline/payload/encoded_store.c pipeline/payload/encoded_store.h \
 	pipeline/payload/peer_reads.c pipeline/payload/peer_reads.h
 EXTRA_DIST += pipeline/payload/README.md

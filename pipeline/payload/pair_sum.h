@@ -8,7 +8,7 @@
 
 #include <tributary/types.h>
 
-#include "pipeline/payload/pair_word.h"
+#include "pipeline/payload/encoded_pairs.h"
 
 struct trib_kernels;
 

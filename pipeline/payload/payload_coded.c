@@ -37,7 +37,7 @@
 #include "pipeline/payload/payload_raw.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/run_codec.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 #include "pipeline/run/engine_state.h"
 #include "pipeline/run/failure.h"
 

@@ -15,7 +15,7 @@
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/payload_coded.h"
 #include "pipeline/payload/payload_state.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 #include "pipeline/run/engine_state.h"
 
 /* Collect the encoded chunks of a task in rank order; an earlier sum comes first. */

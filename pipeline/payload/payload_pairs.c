@@ -33,7 +33,7 @@ static size_t place_of(const struct trib_run *run, const struct trib_task *t,
 /* Return the maximum length of an aggregator's encoded chunk, at most a slot. */
 static size_t store_of(const struct trib_engine *e, const struct trib_run *run)
 {
-    const size_t bound = trib_pair_word_bound(
+    const size_t bound = trib_encoded_pairs_bound(
         run->desc.piece, trib_pair_sum_element(run->desc.op.dtype));
 
     return bound < e->arena.slot_bytes ? bound : e->arena.slot_bytes;
@@ -217,10 +217,10 @@ static void keep_pairs(struct trib_engine *e, struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c,
                        const struct trib_pairs *p, size_t element)
 {
-    uint8_t *word = keep(e, run, t, c, trib_pair_word_length(p, c->n, element));
+    uint8_t *word = keep(e, run, t, c, trib_encoded_pairs_length(p, c->n, element));
 
     if (word)
-        trib_pair_word_write(p, c->n, element, word);
+        trib_encoded_pairs_write(p, c->n, element, word);
 }
 
 /* Make the chunks of this start, if their length depends on its pairs. */
@@ -275,7 +275,7 @@ static size_t pairs_room(const struct trib_engine *e, const struct trib_run *run
     (void)e;
     if (!(t->flags & TRIB_TASK_INPUT))
         return run->payload->pairs->all.chunks[place_of(run, t, c)].bytes;
-    return trib_pair_word_bytes(pairs_given(run, c), c->n, run->desc.element);
+    return trib_encoded_pairs_bytes(pairs_given(run, c), c->n, run->desc.element);
 }
 
 static bool pairs_ready(struct trib_engine *e, struct trib_run *run,
@@ -296,7 +296,7 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
 
     if (input)
         mine = given(run, c);
-    size_t bytes = input ? trib_pair_word_length(&mine, c->n, run->desc.element)
+    size_t bytes = input ? trib_encoded_pairs_length(&mine, c->n, run->desc.element)
                          : u->chunks[place_of(run, t, c)].bytes;
     if (bytes > e->arena.slot_bytes) { /* the sum of the counts was wrong */
         trib_engine_mark(e, TRIB_ERR_PROTOCOL, MORE_PAIRS);
@@ -308,7 +308,7 @@ static void pairs_fill(struct trib_engine *e, struct trib_run *run, struct trib_
     entry->frame.kind = TRIB_FRAME_DATA;
     entry->frame.bytes = (uint32_t)bytes;
     if (bytes && input)
-        trib_pair_word_write(&mine, c->n, run->desc.element, to);
+        trib_encoded_pairs_write(&mine, c->n, run->desc.element, to);
     else if (bytes)
         memcpy(to, u->results + u->chunks[place_of(run, t, c)].at, bytes);
     trib_payload_count_out(e, t, c->n * run->desc.element, bytes);
@@ -348,11 +348,11 @@ static bool read_received(struct trib_engine *e, const struct trib_run *run,
 
     *partial_out = from->neighbor->peer >= e->ranks;
     if (*partial_out)
-        return trib_pair_word_read(word, bytes, c->n, wide, at, out);
-    if (trib_pair_word_read(word, bytes, c->n, narrow, at, out))
+        return trib_encoded_pairs_read(word, bytes, c->n, wide, at, out);
+    if (trib_encoded_pairs_read(word, bytes, c->n, narrow, at, out))
         return true;
     *partial_out = !run->desc.gathers && wide != narrow;
-    return *partial_out && trib_pair_word_read(word, bytes, c->n, wide, at, out);
+    return *partial_out && trib_encoded_pairs_read(word, bytes, c->n, wide, at, out);
 }
 
 /* Add the pairs or the partial sum in a peer's frame; return false if invalid. */
@@ -386,9 +386,9 @@ static void add_kept(struct trib_run *run, const struct trib_task *t,
     struct trib_pairs p;
 
     assert(r->first == c->first && r->n == c->n);
-    const bool valid =
-        trib_pair_word_read(r->bytes ? s->all.results + r->at : NULL, r->bytes, c->n,
-                            trib_pair_sum_element(run->desc.op.dtype), s->all.at, &p);
+    const bool valid = trib_encoded_pairs_read(
+        r->bytes ? s->all.results + r->at : NULL, r->bytes, c->n,
+        trib_pair_sum_element(run->desc.op.dtype), s->all.at, &p);
     assert(valid);
     if (valid)
         trib_pair_sum_add_partial(&s->sum, &p);
@@ -441,8 +441,8 @@ static trib_status_t pairs_copy_in(struct trib_engine *e, struct trib_run *run,
     memcpy(word,
            trib_link_received(&e->links[neighbor->peer], &e->arena, t->lane, entry),
            bytes);
-    return trib_pair_word_read(word, bytes, c->n, run->desc.element,
-                               run->payload->pairs->all.at, &p)
+    return trib_encoded_pairs_read(word, bytes, c->n, run->desc.element,
+                                   run->payload->pairs->all.at, &p)
                ? TRIB_OK
                : TRIB_ERR_PROTOCOL;
 }
@@ -488,8 +488,8 @@ static bool next_chunk(const struct trib_run *run, struct result_walk *w)
         if (!r->bytes)
             continue;
         w->first = r->first;
-        const bool valid = trib_pair_word_read(u->results + r->at, r->bytes, r->n,
-                                               run->desc.element, u->at, &w->pairs);
+        const bool valid = trib_encoded_pairs_read(u->results + r->at, r->bytes, r->n,
+                                                   run->desc.element, u->at, &w->pairs);
         assert(valid && r->n <= u->at_room);
         w->next++;
         return valid;

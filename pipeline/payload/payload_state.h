@@ -8,7 +8,7 @@
 
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/payload_agree.h"
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 #include "pipeline/run/result_store.h"
 
 struct trib_pairs_state;

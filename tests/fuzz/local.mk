@@ -6,7 +6,7 @@
 fuzz_targets = tests/fuzz/fuzz_announce tests/fuzz/fuzz_boot tests/fuzz/fuzz_codec tests/fuzz/fuzz_codec_text \
 	tests/fuzz/fuzz_config tests/fuzz/fuzz_control tests/fuzz/fuzz_feedback tests/fuzz/fuzz_frame tests/fuzz/fuzz_launch \
 	tests/fuzz/fuzz_live tests/fuzz/fuzz_meet tests/fuzz/fuzz_message tests/fuzz/fuzz_newcomer tests/fuzz/fuzz_model \
-	tests/fuzz/fuzz_page tests/fuzz/fuzz_pair_word tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
+	tests/fuzz/fuzz_page tests/fuzz/fuzz_encoded_pairs tests/fuzz/fuzz_plan_state tests/fuzz/fuzz_put tests/fuzz/fuzz_racks \
 	tests/fuzz/fuzz_region tests/fuzz/fuzz_session tests/fuzz/fuzz_snapshot tests/fuzz/fuzz_start tests/fuzz/fuzz_store \
 	tests/fuzz/fuzz_store_talk tests/fuzz/fuzz_tree tests/fuzz/fuzz_verbs_call
 tests_fuzz_fuzz_put_LDADD = libput.la libtools.la libperf.la $(fuzz_link)

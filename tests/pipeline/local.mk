@@ -10,13 +10,13 @@ check_tests += tests/pipeline/engine/test_engine tests/pipeline/engine/test_engi
 	tests/pipeline/payload/test_check tests/pipeline/payload/test_checksum tests/pipeline/payload/test_chunk_memory \
 	tests/pipeline/payload/test_contribution tests/pipeline/payload/test_decode tests/pipeline/payload/test_encode \
 	tests/pipeline/payload/test_encode_ahead tests/pipeline/payload/test_error_feedback \
-	tests/pipeline/payload/test_narrow tests/pipeline/payload/test_pair_sum tests/pipeline/payload/test_pair_word \
+	tests/pipeline/payload/test_narrow tests/pipeline/payload/test_pair_sum tests/pipeline/payload/test_encoded_pairs \
 	tests/pipeline/payload/test_partial tests/pipeline/payload/test_payload_agree \
 	tests/pipeline/payload/test_payload_blocks tests/pipeline/payload/test_payload_coded \
 	tests/pipeline/payload/test_payload_linear tests/pipeline/payload/test_payload_pairs \
 	tests/pipeline/payload/test_payload_prepare tests/pipeline/payload/test_payload_raw \
 	tests/pipeline/payload/test_peer_reads tests/pipeline/payload/test_run_codec tests/pipeline/payload/test_undo_log \
-	tests/pipeline/payload/test_word_store tests/pipeline/run/test_engine_page tests/pipeline/run/test_events \
+	tests/pipeline/payload/test_encoded_store tests/pipeline/run/test_engine_page tests/pipeline/run/test_events \
 	tests/pipeline/run/test_failure tests/pipeline/run/test_pair_regions tests/pipeline/run/test_result_store \
 	tests/pipeline/run/test_run tests/pipeline/run/test_run_buffers
 

@@ -40,7 +40,7 @@ int trib_multirail_idle(void *arg)
     struct multirail *r = arg;
 
     if (pthread_equal(pthread_self(), r->connecting))
-        (void)trib_idle_look(r->idle);
+        (void)trib_idle_call(r->idle);
     return trib_idle_answer(r->idle);
 }
 

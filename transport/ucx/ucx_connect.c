@@ -212,7 +212,7 @@ static trib_status_t wire_up(struct ucx *u, struct call *c, const void *name)
         pthread_mutex_lock(&u->lock);
         ucs_status_t fault = p->fault;
         pthread_mutex_unlock(&u->lock);
-        if (fault == UCS_OK && !trib_idle_look(u->idle) &&
+        if (fault == UCS_OK && !trib_idle_call(u->idle) &&
             !trib_deadline_passed(c->dialled.deadline) && is_alive(c))
             continue;
         status =

@@ -55,7 +55,7 @@ static bool give_way(void *arg)
 
     if (h->other)
         drive_other(h);
-    return ++h->calls > 100 && trib_idle_look(h->idle);
+    return ++h->calls > 100 && trib_idle_call(h->idle);
 }
 
 /* The caller's idle function: called on each pass, and its answer fails the engine. */
@@ -133,14 +133,14 @@ TEST(test_looks)
     engines_start_in_place(t, 0);
     trib_engine_awake(e);
     assert_int_equal(e->last_progress, 0);
-    assert_false(trib_engine_look(e)); /* the clock starts */
+    assert_false(trib_engine_check(e)); /* the clock starts */
     assert_true(e->last_progress > 0);
     set_idle(e, (uint64_t)500 * MS);
-    assert_true(trib_engine_look(e)); /* time to sleep */
+    assert_true(trib_engine_check(e)); /* time to sleep */
     assert_int_equal(e->failed, 0);
     trib_engine_awake(e);
     assert_int_equal(e->idle + e->yields, 0);
-    assert_false(trib_engine_look(e));
+    assert_false(trib_engine_check(e));
     engines_close(t);
 }
 
@@ -152,14 +152,14 @@ TEST(test_notices)
 
     engines_start_in_place(t, 0);
     set_idle(e, (uint64_t)50 * MS);
-    (void)trib_engine_look(e);
+    (void)trib_engine_check(e);
     trib_engine_notices(late);
     assert_int_equal(trib_engine_awaited_ns(late), 0); /* not yet */
 
     e->last_notice = trib_now_ns() - (uint64_t)150 * MS;
-    (void)trib_engine_look(e);
+    (void)trib_engine_check(e);
     set_idle(late, MS);
-    (void)trib_engine_look(late);
+    (void)trib_engine_check(late);
     assert_int_equal(late->awaited, 1);
     assert_true(trib_engine_awaited_ns(late) > 0);
     late->awaited_since -= (uint64_t)3000 * MS;
@@ -178,7 +178,7 @@ static void times_out(struct engines *t, const char *what)
     for (int i = 0; i < 5; i++)
         (void)trib_engine_progress(e);
     set_idle(e, ((uint64_t)e->cfg->timeout_ms + 1000) * MS);
-    (void)trib_engine_look(e);
+    (void)trib_engine_check(e);
     snprintf(waits, sizeof(waits), "it waits for %s of ", what);
     assert_status((trib_status_t)e->failed, TRIB_ERR_TIMEOUT);
     engines_words(e->failure.text,
@@ -213,7 +213,7 @@ TEST(test_no_limit)
     e->cfg = &cfg;
     engines_start_in_place(t, 0);
     set_idle(e, (uint64_t)3600000 * MS);
-    (void)trib_engine_look(e);
+    (void)trib_engine_check(e);
     assert_int_equal(e->failed, 0);
     engines_start_in_place(t, 1);
     engines_drive(t);

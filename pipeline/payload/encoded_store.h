@@ -3,8 +3,8 @@
  * Stores of encoded chunks: one for each chunk of a round, for encodings that are used
  * more than once.
  */
-#ifndef PIPELINE_PAYLOAD_WORD_STORE_H
-#define PIPELINE_PAYLOAD_WORD_STORE_H
+#ifndef PIPELINE_PAYLOAD_ENCODED_STORE_H
+#define PIPELINE_PAYLOAD_ENCODED_STORE_H
 
 #include "pipeline/run/chunk.h"
 

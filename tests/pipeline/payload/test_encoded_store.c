@@ -5,7 +5,7 @@
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 
 /* The first task of a kind with these flags on a rank, or NULL. */
 static struct trib_task *find(struct trib_run *run, int kind, uint16_t flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/payload/pair_word.h"
+#include "pipeline/payload/encoded_pairs.h"
 
 #include <assert.h>
 
@@ -73,21 +73,21 @@ static size_t values_at(size_t pairs, size_t n)
     return HEAD + whole(bytes[form_of(pairs, n)]);
 }
 
-size_t trib_pair_word_bytes(size_t pairs, size_t n, size_t element)
+size_t trib_encoded_pairs_bytes(size_t pairs, size_t n, size_t element)
 {
     assert(pairs <= n);
     return pairs ? values_at(pairs, n) + pairs * element : 0;
 }
 
-size_t trib_pair_word_length(const struct trib_pairs *p, size_t n, size_t element)
+size_t trib_encoded_pairs_length(const struct trib_pairs *p, size_t n, size_t element)
 {
     size_t far;
 
     return in_gaps(p, n, &far) ? HEAD + whole(gaps_bytes(p->n, far)) + p->n * element
-                               : trib_pair_word_bytes(p->n, n, element);
+                               : trib_encoded_pairs_bytes(p->n, n, element);
 }
 
-size_t trib_pair_word_bound(size_t n, size_t element)
+size_t trib_encoded_pairs_bound(size_t n, size_t element)
 {
     return HEAD + (bitmap_bytes(n) + 7) / 8 * 8 + n * element;
 }
@@ -141,8 +141,8 @@ static void write_gaps(const struct trib_pairs *p, uint8_t *to)
     }
 }
 
-void trib_pair_word_write(const struct trib_pairs *p, size_t n, size_t element,
-                          uint8_t *word)
+void trib_encoded_pairs_write(const struct trib_pairs *p, size_t n, size_t element,
+                              uint8_t *word)
 {
     size_t far = 0;
 
@@ -251,8 +251,8 @@ static bool read_far(const uint8_t *word, size_t bytes, size_t n, size_t element
     return read_gaps(word + HEAD, n, pairs, far, at);
 }
 
-bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t element,
-                         uint32_t *at, struct trib_pairs *out)
+bool trib_encoded_pairs_read(const uint8_t *word, size_t bytes, size_t n,
+                             size_t element, uint32_t *at, struct trib_pairs *out)
 {
     uint32_t head[2];
     bool valid = true;
@@ -268,7 +268,7 @@ bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t ele
         return false;
     if (head[1])
         return read_far(word, bytes, n, element, head, out, at);
-    if (bytes != trib_pair_word_bytes(pairs, n, element))
+    if (bytes != trib_encoded_pairs_bytes(pairs, n, element))
         return false;
     const enum form form = form_of(pairs, n);
     for (size_t i = 0; form == ALL && i < n; i++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a pair word: two bytes of elements in the chunk, one of an element's
+ * Any bytes as encoded pairs: two bytes of elements in the chunk, one of an element's
  * size, then the word. What is taken is written again as the same pairs.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/payload/pair_word.h"
+#include "pipeline/payload/encoded_pairs.h"
 #include "tests/fuzz/reach.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,9 +21,9 @@ static void check(const uint8_t *word, size_t bytes, size_t n, size_t element,
 {
     struct trib_pairs p;
 
-    if (!trib_pair_word_read(word, bytes, n, element, at, &p))
+    if (!trib_encoded_pairs_read(word, bytes, n, element, at, &p))
         return;
-    if (p.n > n || bytes > trib_pair_word_bytes(p.n, n, element))
+    if (p.n > n || bytes > trib_encoded_pairs_bytes(p.n, n, element))
         abort();
     for (size_t i = 0; i < p.n; i++)
         if (at[i] >= n || (i && at[i] <= at[i - 1]))
@@ -31,13 +31,13 @@ static void check(const uint8_t *word, size_t bytes, size_t n, size_t element,
     uint8_t *again = malloc(bytes + 1);
     if (again && p.n) {
         fuzz_reached++;
-        const size_t length = trib_pair_word_length(&p, n, element);
+        const size_t length = trib_encoded_pairs_length(&p, n, element);
         if (length > bytes) /* it may have had a list in place of distances */
             abort();
-        trib_pair_word_write(&p, n, element, again);
+        trib_encoded_pairs_write(&p, n, element, again);
         uint32_t *other = malloc(n * sizeof(*other));
         struct trib_pairs q;
-        if (other && (!trib_pair_word_read(again, length, n, element, other, &q) ||
+        if (other && (!trib_encoded_pairs_read(again, length, n, element, other, &q) ||
                       q.n != p.n || memcmp(other, at, p.n * sizeof(*at)) != 0 ||
                       memcmp(q.values, p.values, p.n * element) != 0))
             abort();

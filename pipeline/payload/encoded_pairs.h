@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The encoding of the (index, value) pairs of one chunk, called a pair word.
+ * The encoding of the (index, value) pairs of one chunk.
  *
  * No pairs are encoded as no bytes. Otherwise:
  *
@@ -15,8 +15,8 @@
  * dense vector by itself. SparCML (Renggli et al., SC 2019) changes its representation
  * at the same density.
  */
-#ifndef PIPELINE_PAYLOAD_PAIR_WORD_H
-#define PIPELINE_PAYLOAD_PAIR_WORD_H
+#ifndef PIPELINE_PAYLOAD_ENCODED_PAIRS_H
+#define PIPELINE_PAYLOAD_ENCODED_PAIRS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,31 +50,32 @@ static inline void trib_pair_copy(uint8_t *to, const uint8_t *from, size_t eleme
         *to = *from;
 }
 
-/** trib_pair_word_length - return the encoded length of these pairs of a chunk of n
+/** trib_encoded_pairs_length - return the encoded length of these pairs of a chunk of n
  * elements. */
-size_t trib_pair_word_length(const struct trib_pairs *pairs, size_t n, size_t element);
+size_t trib_encoded_pairs_length(const struct trib_pairs *pairs, size_t n,
+                                 size_t element);
 
-/** trib_pair_word_bytes - return the maximum encoded length of `pairs` pairs of a chunk
- * of n elements. */
-size_t trib_pair_word_bytes(size_t pairs, size_t n, size_t element);
+/** trib_encoded_pairs_bytes - return the maximum encoded length of `pairs` pairs of a
+ * chunk of n elements. */
+size_t trib_encoded_pairs_bytes(size_t pairs, size_t n, size_t element);
 
-/** trib_pair_word_bound - return the maximum encoded length of a chunk of n
+/** trib_encoded_pairs_bound - return the maximum encoded length of a chunk of n
  * elements. */
-size_t trib_pair_word_bound(size_t n, size_t element);
+size_t trib_encoded_pairs_bound(size_t n, size_t element);
 
-/** trib_pair_word_write - encode pairs: trib_pair_word_length bytes. */
-void trib_pair_word_write(const struct trib_pairs *pairs, size_t n, size_t element,
-                          uint8_t *word);
+/** trib_encoded_pairs_write - encode pairs: trib_encoded_pairs_length bytes. */
+void trib_encoded_pairs_write(const struct trib_pairs *pairs, size_t n, size_t element,
+                              uint8_t *word);
 
 /**
- * trib_pair_word_read - decode the pairs of a peer; safe for any bytes.
+ * trib_encoded_pairs_read - decode the pairs of a peer; safe for any bytes.
  *
  * word     any alignment; the peer may write to it during the call
  * at       [n] receives the positions; out points to it
  * out      its values are in the word
  * returns  false if the bytes are not the encoding of a chunk of n elements
  */
-bool trib_pair_word_read(const uint8_t *word, size_t bytes, size_t n, size_t element,
-                         uint32_t *at, struct trib_pairs *out);
+bool trib_encoded_pairs_read(const uint8_t *word, size_t bytes, size_t n,
+                             size_t element, uint32_t *at, struct trib_pairs *out);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include "tests/harness/tribtest.h"
 
-#include "pipeline/payload/pair_word.h"
+#include "pipeline/payload/encoded_pairs.h"
 
 enum { MOST = 70000, ELEMENT_MOST = 8 };
 
@@ -43,14 +43,14 @@ static void round_trip(struct memory *m, size_t pairs, size_t n, size_t element)
     struct trib_pairs out;
 
     choose(m, pairs, n);
-    const size_t bytes = trib_pair_word_length(&p, n, element);
-    assert_true(bytes <= trib_pair_word_bytes(pairs, n, element));
-    assert_true(bytes <= trib_pair_word_bound(n, element));
+    const size_t bytes = trib_encoded_pairs_length(&p, n, element);
+    assert_true(bytes <= trib_encoded_pairs_bytes(pairs, n, element));
+    assert_true(bytes <= trib_encoded_pairs_bound(n, element));
     assert_true(bytes <= sizeof(m->word) - 1);
     m->word[bytes] = 0xa5;
-    trib_pair_word_write(&p, n, element, m->word);
+    trib_encoded_pairs_write(&p, n, element, m->word);
     assert_int_equal(m->word[bytes], 0xa5);
-    assert_true(trib_pair_word_read(m->word, bytes, n, element, m->got, &out));
+    assert_true(trib_encoded_pairs_read(m->word, bytes, n, element, m->got, &out));
     assert_int_equal(out.n, pairs);
     assert_memory_equal(m->got, m->given, pairs * sizeof(*m->got));
     if (pairs)
@@ -78,13 +78,13 @@ TEST(test_round_trips)
 /* Nothing for no pairs; a list, then a bitmap, then values alone. */
 TEST(test_lengths)
 {
-    assert_int_equal(trib_pair_word_bytes(0, 1000, 4), 0);
-    assert_int_equal(trib_pair_word_bytes(1, 1000, 4), 8 + 8 + 4);
-    assert_int_equal(trib_pair_word_bytes(4, 65536, 4), 8 + 8 + 16);
-    assert_int_equal(trib_pair_word_bytes(4, 65537, 4), 8 + 16 + 16);
-    assert_int_equal(trib_pair_word_bytes(4096, 65536, 4), 8 + 8192 + 16384);
-    assert_int_equal(trib_pair_word_bytes(4095, 65536, 4), 8 + 8192 + 16380);
-    assert_int_equal(trib_pair_word_bytes(65536, 65536, 4), 8 + 65536 * 4);
+    assert_int_equal(trib_encoded_pairs_bytes(0, 1000, 4), 0);
+    assert_int_equal(trib_encoded_pairs_bytes(1, 1000, 4), 8 + 8 + 4);
+    assert_int_equal(trib_encoded_pairs_bytes(4, 65536, 4), 8 + 8 + 16);
+    assert_int_equal(trib_encoded_pairs_bytes(4, 65537, 4), 8 + 16 + 16);
+    assert_int_equal(trib_encoded_pairs_bytes(4096, 65536, 4), 8 + 8192 + 16384);
+    assert_int_equal(trib_encoded_pairs_bytes(4095, 65536, 4), 8 + 8192 + 16380);
+    assert_int_equal(trib_encoded_pairs_bytes(65536, 65536, 4), 8 + 65536 * 4);
 }
 
 /* Positions of a long chunk as distances, of which some are far; the list of u32 where
@@ -102,26 +102,26 @@ TEST(test_distances)
     uint32_t at[8], how;
     uint8_t word[64];
 
-    assert_int_equal(trib_pair_word_length(&near, N, 4), 8 + 16 + 24);
-    trib_pair_word_write(&near, N, 4, word);
-    assert_true(trib_pair_word_read(word, 48, N, 4, at, &out));
+    assert_int_equal(trib_encoded_pairs_length(&near, N, 4), 8 + 16 + 24);
+    trib_encoded_pairs_write(&near, N, 4, word);
+    assert_true(trib_encoded_pairs_read(word, 48, N, 4, at, &out));
     assert_memory_equal(at, near_ones, sizeof(near_ones));
     assert_memory_equal(out.values, values, sizeof(values));
-    assert_false(trib_pair_word_read(word, 48, 131073, 4, at, &out)); /* the last */
-    assert_false(trib_pair_word_read(word, 48, 65536, 4, at, &out));
+    assert_false(trib_encoded_pairs_read(word, 48, 131073, 4, at, &out)); /* the last */
+    assert_false(trib_encoded_pairs_read(word, 48, 65536, 4, at, &out));
     for (how = 2; how < 9; how++) { /* none is far */
         memcpy(word + 4, &how, sizeof(how));
-        assert_false(trib_pair_word_read(word, 48, N, 4, at, &out));
+        assert_false(trib_encoded_pairs_read(word, 48, N, 4, at, &out));
     }
-    assert_int_equal(trib_pair_word_length(&both, N, 2), 8 + 16 + 12);
-    trib_pair_word_write(&both, N, 2, word);
-    assert_true(trib_pair_word_read(word, 36, N, 2, at, &out));
+    assert_int_equal(trib_encoded_pairs_length(&both, N, 2), 8 + 16 + 12);
+    trib_encoded_pairs_write(&both, N, 2, word);
+    assert_true(trib_encoded_pairs_read(word, 36, N, 2, at, &out));
     assert_memory_equal(at, both_kinds, sizeof(both_kinds));
     word[12] = 0xff, word[13] = 0xff, word[14] = 0, word[15] = 0; /* not far */
-    assert_false(trib_pair_word_read(word, 36, N, 2, at, &out));
-    assert_int_equal(trib_pair_word_length(&far, N, 1), 8 + 24 + 5);
-    trib_pair_word_write(&far, N, 1, word);
-    assert_true(trib_pair_word_read(word, 37, N, 1, at, &out));
+    assert_false(trib_encoded_pairs_read(word, 36, N, 2, at, &out));
+    assert_int_equal(trib_encoded_pairs_length(&far, N, 1), 8 + 24 + 5);
+    trib_encoded_pairs_write(&far, N, 1, word);
+    assert_true(trib_encoded_pairs_read(word, 37, N, 1, at, &out));
     assert_memory_equal(at, far_ones, sizeof(far_ones));
 }
 
@@ -135,9 +135,9 @@ static void read_copy(const uint8_t *word, size_t bytes, size_t n, size_t elemen
 
     assert_true(copy && at);
     memcpy(copy, word, bytes);
-    if (trib_pair_word_read(copy, bytes, n, element, at, &out)) {
+    if (trib_encoded_pairs_read(copy, bytes, n, element, at, &out)) {
         assert_true(out.n <= n);
-        assert_true(bytes <= trib_pair_word_bytes(out.n, n, element));
+        assert_true(bytes <= trib_encoded_pairs_bytes(out.n, n, element));
         for (size_t i = 0; i < out.n; i++)
             assert_true(at[i] < n && (!i || at[i] > at[i - 1]));
     }
@@ -155,8 +155,8 @@ TEST(test_damaged_words)
         const size_t n = sizes[k % 4], pairs = noise() % (n < 40 ? n + 1 : 40);
         const struct trib_pairs p = {pairs, m->given, m->values};
         choose(m, pairs, n);
-        const size_t bytes = trib_pair_word_length(&p, n, 4);
-        trib_pair_word_write(&p, n, 4, m->word);
+        const size_t bytes = trib_encoded_pairs_length(&p, n, 4);
+        trib_encoded_pairs_write(&p, n, 4, m->word);
         if (bytes && k % 3 == 0)
             m->word[noise() % bytes] ^= (uint8_t)(1u << noise() % 8);
         read_copy(m->word, k % 3 == 1 ? noise() % (bytes + 1) : bytes, n, 4);
@@ -170,7 +170,7 @@ static bool refuses(const void *word, size_t bytes, size_t n)
     struct trib_pairs out;
 
     assert_true(n <= 128);
-    return !trib_pair_word_read(word, bytes, n, 4, at, &out);
+    return !trib_encoded_pairs_read(word, bytes, n, 4, at, &out);
 }
 
 TEST(test_refused_words)
@@ -208,11 +208,11 @@ TEST(test_refused_bitmaps)
     struct trib_pairs out;
 
     word[8] = 0xff;
-    assert_true(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    assert_true(trib_encoded_pairs_read(word, sizeof(word), 10, 4, at, &out));
     word[9] = 1;
-    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    assert_false(trib_encoded_pairs_read(word, sizeof(word), 10, 4, at, &out));
     word[9] = 0, word[8] = 0x7f;
-    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    assert_false(trib_encoded_pairs_read(word, sizeof(word), 10, 4, at, &out));
     word[9] = 4;
-    assert_false(trib_pair_word_read(word, sizeof(word), 10, 4, at, &out));
+    assert_false(trib_encoded_pairs_read(word, sizeof(word), 10, 4, at, &out));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "pipeline/payload/word_store.h"
+#include "pipeline/payload/encoded_store.h"
 
 #include <assert.h>
 
