@@ -60,7 +60,7 @@ extern const struct trib_codec_ops trib_codec_rotated;
 extern const struct trib_codec_ops trib_codec_rotated_packed;
 extern const struct trib_codec_ops trib_codec_model;
 
-/** trib_codec_kept_by_decode - encode; decode that to compute the residual (codec.c). */
+/** trib_codec_kept_by_decode - encode, and decode that to compute the residual. */
 size_t trib_codec_kept_by_decode(const struct trib_codec *c,
                                  const struct trib_encode *in, float *residual,
                                  uint8_t *dst);

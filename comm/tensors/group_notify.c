@@ -42,7 +42,7 @@ trib_status_t trib_group_watch(struct trib_group *g, trib_plan_t *plan)
                              : TRIB_OK;
 }
 
-void trib_group_look(const struct trib_group *g)
+void trib_group_rearm(const struct trib_group *g)
 {
     uint64_t count;
 

@@ -301,7 +301,7 @@ trib_status_t trib_step_drive(struct trib_group *g, enum trib_step_mood mood)
     trib_status_t st;
 
     assert(s->running && !s->failed);
-    trib_group_look(g);
+    trib_group_rearm(g);
     do {
         before = s->n_started + s->n_ended;
         st = end_buckets(g);
@@ -453,7 +453,7 @@ trib_status_t trib_step_begin(struct trib_group *g, const void *const *sends,
     if (st != TRIB_OK)
         return st;
     reset(g);
-    trib_group_look(g);
+    trib_group_rearm(g);
     return g->opts.feed == TRIB_FEED_WHOLE ? start_all(g) : TRIB_OK;
 }
 

@@ -150,9 +150,9 @@ static inline struct trib_group_tensor *trib_bucket_tensor(const struct trib_gro
  * may be NULL. */
 trib_status_t trib_group_watch(struct trib_group *g, trib_plan_t *plan);
 
-/** trib_group_look - re-arm the notification. The caller must check for completed
+/** trib_group_rearm - re-arm the notification. The caller must check for completed
  * operations after this. */
-void trib_group_look(const struct trib_group *g);
+void trib_group_rearm(const struct trib_group *g);
 
 /** trib_group_tell - notify once that the step has ended. */
 void trib_group_tell(struct trib_group *g, trib_status_t st);

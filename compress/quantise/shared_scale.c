@@ -64,7 +64,7 @@ static int bits_of(const struct trib_codec *c)
     return bits ? bits : (int)c->param[TRIB_PARAM_BITS];
 }
 
-/* ---- levels -L … L of a norm ------------------------------------------------------ */
+/* ---- levels -L … L of a norm ----------------------------------------------------- */
 
 static struct trib_packed_ints signed_lanes(const struct trib_codec *c)
 {

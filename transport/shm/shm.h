@@ -186,8 +186,8 @@ void trib_shm_ring(struct shm *shm, int peer);
 
 /* shm_loss.c */
 
-/** trib_shm_peer_going - mark a peer lost; poll() reports it once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+/** trib_shm_peer_drain - mark a peer lost; poll() reports it once its ring is empty. */
+void trib_shm_peer_drain(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void trib_shm_deactivate(struct shm *shm, int peer);
 

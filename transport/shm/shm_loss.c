@@ -23,7 +23,7 @@ void trib_shm_deactivate(struct shm *shm, int peer)
 }
 
 /* Mark the peer lost; the loss is reported once its ring is empty. */
-void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
+void trib_shm_peer_drain(struct shm *shm, struct shm_peer *peer, const char *fmt, ...)
 {
     va_list args;
 
@@ -39,7 +39,7 @@ void trib_shm_peer_going(struct shm *shm, struct shm_peer *peer, const char *fmt
 void trib_shm_peer_silent(struct shm *shm, int peer, const char *why)
 {
     if (shm->peers[peer].state == TRIB_PEER_CONNECTED)
-        trib_shm_peer_going(shm, &shm->peers[peer], "%s", why);
+        trib_shm_peer_drain(shm, &shm->peers[peer], "%s", why);
 }
 
 void trib_shm_peer_lost(struct shm *shm, int peer)

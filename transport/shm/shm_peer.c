@@ -356,9 +356,9 @@ static void peer_left(struct shm *shm, struct shm_peer *p)
     p->given_up = atomic_load(&p->out->left) == TRIB_SHM_GAVE_UP;
     p->left = !p->given_up;
     if (p->given_up)
-        trib_shm_peer_going(shm, p, TRIB_PEER_GAVE_UP, p->who.pid);
+        trib_shm_peer_drain(shm, p, TRIB_PEER_GAVE_UP, p->who.pid);
     else
-        trib_shm_peer_going(shm, p, "process %d has left", p->who.pid);
+        trib_shm_peer_drain(shm, p, "process %d has left", p->who.pid);
 }
 
 /* A process closes its transport before it ends, so "left" takes precedence over
@@ -370,7 +370,7 @@ static void peer_ended(struct shm *shm, struct shm_peer *p)
     if (trib_shm_has_left(p))
         peer_left(shm, p);
     else
-        trib_shm_peer_going(shm, p, "process %d has died", p->who.pid);
+        trib_shm_peer_drain(shm, p, "process %d has died", p->who.pid);
 }
 
 /* One system call for all peers. */
@@ -425,7 +425,7 @@ static void check_stops(struct shm *shm, uint64_t now)
         }
         p->stopped_ns += p->stopped_ns ? elapsed : 1;
         if (p->stopped_ns >= shm->stop_timeout_ns)
-            trib_shm_peer_going(shm, p, "process %d has been stopped for %.1f s",
+            trib_shm_peer_drain(shm, p, "process %d has been stopped for %.1f s",
                                 p->who.pid, (double)p->stopped_ns / 1e9);
     }
 }
