@@ -221,7 +221,9 @@ bool trib_net_loopback_up(void)
     return up || !seen;
 }
 
-uint32_t trib_net_round_trip_us(int fd)
+/* Return the kernel's round-trip time; 0: unknown. Before any data is sent this is the
+ * handshake's, which no process delays. */
+static uint32_t round_trip_us(int fd)
 {
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
@@ -241,7 +243,7 @@ void trib_net_met_by(int fd, struct trib_net_met *out)
         return;
     trib_net_ip((struct sockaddr *)&own, out->own);
     trib_net_ip((struct sockaddr *)&root, out->root);
-    out->round_trip_us = trib_net_round_trip_us(fd);
+    out->round_trip_us = round_trip_us(fd);
 }
 
 /* Network selection

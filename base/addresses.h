@@ -100,11 +100,6 @@ struct trib_net_met {
 /** trib_net_met_by - fill *out from a connected TCP socket. */
 void trib_net_met_by(int fd, struct trib_net_met *out);
 
-/** trib_net_round_trip_us - return the kernel's round-trip time of a connected TCP
- * socket; 0: unknown. Before any data is sent this is the handshake's, which no process
- * delays. */
-uint32_t trib_net_round_trip_us(int fd);
-
 /* Networks chosen by the user with net=10.0.0.0/8,ib0. None: all networks. */
 struct trib_net_choice {
     int n;

@@ -54,10 +54,6 @@ bool trib_knock_fits(const void *ours, const void *theirs, char *why, size_t byt
 /** trib_admission_is_sound - return true if the numbers are plausible. */
 bool trib_admission_is_sound(const struct trib_admission *a);
 
-/** trib_settings_as_asked - return the settings before slots and chunks were fitted to
- * the transport. */
-void trib_settings_as_asked(const struct trib_comm *comm, struct trib_config *out);
-
 /* State of one member's trib_comm_grow call. */
 struct trib_grow {
     struct trib_comm *comm;

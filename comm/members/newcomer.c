@@ -58,7 +58,8 @@ bool trib_admission_is_sound(const struct trib_admission *a)
            a->chunk_asked <= 16777216;
 }
 
-void trib_settings_as_asked(const struct trib_comm *comm, struct trib_config *out)
+/* Return the settings before slots and chunks were fitted to the transport. */
+static void settings_as_asked(const struct trib_comm *comm, struct trib_config *out)
 {
     *out = comm->cfg;
     out->chunk = comm->chunk_asked;
@@ -110,7 +111,7 @@ static trib_status_t open_listener(struct trib_comm *comm, const char *bind,
 
     if (st != TRIB_OK)
         return st;
-    trib_settings_as_asked(comm, &cfg);
+    settings_as_asked(comm, &cfg);
     trib_knock_fill(&cfg, &knock);
     snprintf(root, sizeof(root), "%.*s", (int)strcspn(trib_root_text(l->root), "#"),
              trib_root_text(l->root));

@@ -295,8 +295,7 @@ static void encode_backward(struct trib_autoencoder *ae, const float *v,
     backward(ae, 0, LATENT, 0, v, NULL);
 }
 
-float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,
-                                         size_t decoder)
+static float innovation_weight(const struct trib_autoencoder *ae, size_t decoder)
 {
     assert(ae->opts.innovation && decoder < ae->opts.decoders);
     return ae->weights[decoder_at(ae, decoder) + ae->decoder_weights - 1];
@@ -317,7 +316,7 @@ void trib_autoencoder_decode(struct trib_autoencoder *ae, size_t decoder,
     trib_resize_forward(x, ae->lengths[LAYERS], v_out, length);
     if (!ae->opts.innovation || !innovation)
         return;
-    const float weight = trib_autoencoder_innovation_weight(ae, decoder);
+    const float weight = innovation_weight(ae, decoder);
     for (size_t i = 0; i < length; i++)
         v_out[i] += weight * innovation[i];
 }

@@ -179,10 +179,6 @@ void trib_autoencoder_decode_alone(struct trib_autoencoder *ae, size_t decoder,
 double trib_autoencoder_train_own(struct trib_autoencoder *ae, size_t decoder,
                                   const float *v, const float *innovation);
 
-/** trib_autoencoder_innovation_weight - return the innovation weight of a decoder. */
-float trib_autoencoder_innovation_weight(const struct trib_autoencoder *ae,
-                                         size_t decoder);
-
 /** trib_autoencoder_weights - return the number of weights, of encoder and decoders. */
 size_t trib_autoencoder_weights(const struct trib_autoencoder *ae);
 

@@ -37,7 +37,9 @@ static void tell_waiting(struct trib_engine *e)
                                &n);
 }
 
-int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out)
+/* Return the peer that the first unfinished task of the active run waits for; -1 if the
+ * run waits for the caller's data. what_out: "a contribution" or similar */
+static int awaited_peer(const struct trib_engine *e, const char **what_out)
 {
     const struct trib_program *p = &e->head->program;
     int shows;
@@ -89,7 +91,7 @@ void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes)
     text[0] = '\0';
     if (!e->head || e->head->now.state != TRIB_RUN_ACTIVE)
         return;
-    const int peer = trib_engine_awaited_peer(e, &what);
+    const int peer = awaited_peer(e, &what);
     if (peer >= 0)
         trib_engine_name_rank(e, peer, who, sizeof(who));
     snprintf(text, bytes, "%s of %s", what, who);
@@ -180,7 +182,7 @@ static void show_wait(struct trib_engine *e, uint64_t now)
     if (!e->head)
         e->p2p->ops->describe(e, message, sizeof(message));
     else if (e->head->now.state == TRIB_RUN_ACTIVE)
-        peer = trib_engine_awaited_peer(e, &what);
+        peer = awaited_peer(e, &what);
     trib_engine_page_wait(e, now, peer, what);
 }
 

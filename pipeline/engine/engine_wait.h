@@ -37,13 +37,6 @@ void trib_engine_awake(struct trib_engine *e);
  */
 void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes);
 
-/**
- * trib_engine_awaited_peer - return the peer that the first unfinished task of the
- * active run waits for; -1 if the run waits for the caller's data. what_out: "a
- * contribution" or similar
- */
-int trib_engine_awaited_peer(const struct trib_engine *e, const char **what_out);
-
 /** trib_engine_wait - make progress until the run is done; return its status. */
 trib_status_t trib_engine_wait(struct trib_engine *e, struct trib_run *run);
 

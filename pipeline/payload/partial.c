@@ -18,7 +18,8 @@
 #include "pipeline/run/engine_state.h"
 #include "pipeline/run/failure.h"
 
-int trib_quorum_bits(const uint8_t *mask, size_t bytes)
+/* Return the number of ranks in a bitmap. */
+static int count_ranks(const uint8_t *mask, size_t bytes)
 {
     int n = 0;
 
@@ -34,7 +35,7 @@ bool trib_quorum_has(const struct trib_run *run, int peer)
 
 int trib_quorum_contributors(const struct trib_engine *e, const struct trib_run *run)
 {
-    return run->payload->quorum ? trib_quorum_bits(run->payload->quorum->counted,
+    return run->payload->quorum ? count_ranks(run->payload->quorum->counted,
                                                    run->payload->quorum->mask_bytes)
                                 : e->ranks;
 }
@@ -49,7 +50,7 @@ int trib_quorum_in_result(const struct trib_engine *e, const struct trib_run *ru
 {
     const struct trib_quorum *q = run->payload->quorum;
 
-    return q ? trib_quorum_bits(q->masks + c->index * q->mask_bytes, q->mask_bytes)
+    return q ? count_ranks(q->masks + c->index * q->mask_bytes, q->mask_bytes)
              : e->ranks;
 }
 
@@ -252,7 +253,7 @@ void trib_quorum_closed(struct trib_engine *e, struct trib_run *run,
     q->elements[i] = c->n;
     q->closed++;
     q->opened_ns = 0;
-    e->stats.short_sums += trib_quorum_bits(q->counted, q->mask_bytes) < e->ranks;
+    e->stats.short_sums += count_ranks(q->counted, q->mask_bytes) < e->ranks;
     e->has_backlog = true;
 }
 
@@ -419,7 +420,7 @@ static bool valid(const struct trib_engine *e, const struct trib_run *run,
 
     if (e->ranks % 8 && mask[bytes - 1] >> e->ranks % 8)
         return false;
-    return trib_quorum_bits(mask, bytes) >= (int)run->desc.quorum.need;
+    return count_ranks(mask, bytes) >= (int)run->desc.quorum.need;
 }
 
 trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,

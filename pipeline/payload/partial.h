@@ -73,9 +73,6 @@ static inline bool trib_quorum_bit(const uint8_t *mask, int rank)
     return mask[rank / 8] >> rank % 8 & 1;
 }
 
-/** trib_quorum_bits - return the number of ranks in a bitmap of `bytes` bytes. */
-int trib_quorum_bits(const uint8_t *mask, size_t bytes);
-
 /** trib_quorum_counts - return true if the chunk being closed counts this peer's
  * contribution. */
 bool trib_quorum_has(const struct trib_run *run, int peer);

@@ -121,7 +121,9 @@ void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *othe
     }
 }
 
-trib_status_t trib_engine_compare(const struct trib_engine *e,
+/* Check that a frame belongs to the running operation, as trib_frame_check does; the
+ * error message also names the plan. */
+static trib_status_t compare(const struct trib_engine *e,
                                   const struct trib_frame *theirs, int peer, char *text,
                                   size_t bytes)
 {
@@ -150,7 +152,7 @@ void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
                         int peer)
 {
     char text[400];
-    const trib_status_t st = trib_engine_compare(e, theirs, peer, text, sizeof(text));
+    const trib_status_t st = compare(e, theirs, peer, text, sizeof(text));
 
     if (st == TRIB_OK)
         trib_engine_protocol(e, peer, "a chunk out of order");
@@ -252,7 +254,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
     if (!e->head || n.frame.seq != e->head->now.frame.seq)
         return;
     n.frame.kind = TRIB_FRAME_DATA;
-    trib_status_t st = trib_engine_compare(e, &n.frame, peer, text, sizeof(text));
+    trib_status_t st = compare(e, &n.frame, peer, text, sizeof(text));
     if (st != TRIB_OK)
         trib_engine_mark(e, st, text);
 }

@@ -42,14 +42,6 @@ void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *othe
  */
 void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *other);
 
-/**
- * trib_engine_compare - check that a frame belongs to the running operation, as
- * trib_frame_check does; the error message also names the plan.
- */
-trib_status_t trib_engine_compare(const struct trib_engine *e,
-                                  const struct trib_frame *theirs, int peer, char *text,
-                                  size_t bytes);
-
 /** trib_engine_misfit - mark the engine: a frame belongs to another operation, or is
  * out of order. */
 void trib_engine_misfit(struct trib_engine *e, const struct trib_frame *theirs,
