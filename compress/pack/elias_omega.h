@@ -92,17 +92,6 @@ static inline bool trib_omega_take(uint64_t *w, size_t *used_out, uint64_t *k_ou
     return true;
 }
 
-/** trib_omega_get - read a number; false: end of the stream, or not below 2^32. */
-static inline bool trib_omega_get(struct trib_bit_reader *r, uint64_t *k_out)
-{
-    uint64_t w = trib_bits_peek(r);
-    size_t used;
-    if (!trib_omega_take(&w, &used, k_out))
-        return false;
-    r->at += used;
-    return r->at <= 8 * r->len;
-}
-
 /** trib_bits_done - return true if only zeros up to a whole byte remain. */
 static inline bool trib_bits_done(const struct trib_bit_reader *r)
 {
