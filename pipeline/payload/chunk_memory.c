@@ -12,6 +12,11 @@ static uint8_t *place(uint8_t *buffer, size_t at)
     return at ? buffer + at : buffer;
 }
 
+struct trib_chunk trib_task_chunk(const struct trib_run *run, const struct trib_task *t)
+{
+    return trib_run_chunk(run, t->done, t->chunk);
+}
+
 const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c)
 {
     const size_t at = (c->first - run->now.input_first) * run->desc.element;
@@ -78,9 +83,8 @@ static bool was_read(const struct trib_engine *e, const struct trib_run *run,
                      turn) > 0;
 }
 
-bool trib_aggregator_acc_free(const struct trib_engine *e,
-                                       const struct trib_run *run,
-                                       const struct trib_task *t)
+bool trib_aggregator_acc_free(const struct trib_engine *e, const struct trib_run *run,
+                              const struct trib_task *t)
 {
     const struct trib_program *p = &run->program;
     const uint32_t first = run->desc.share_lead; /* first round of the vector */

@@ -8,6 +8,10 @@
 
 #include "pipeline/run/chunk.h"
 
+/** trib_task_chunk - return the chunk that t moves in its next round. */
+struct trib_chunk trib_task_chunk(const struct trib_run *run,
+                                  const struct trib_task *t);
+
 /** trib_run_input - return the elements of a chunk in the caller's contribution. */
 const uint8_t *trib_run_input(const struct trib_run *run, const struct trib_chunk *c);
 

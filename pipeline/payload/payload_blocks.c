@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
+#include "pipeline/payload/payload_raw.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
 #include "pipeline/run/engine_state.h"
@@ -58,11 +59,6 @@ static bool blocks_begin(struct trib_engine *e, struct trib_run *run)
     if (run->desc.zero_copy && b->out_end)
         trib_run_open_buffer(e, run, run->now.recv, b->out_end * size, &refs[1]);
     return !e->failed;
-}
-
-static void blocks_end(struct trib_engine *e, struct trib_run *run)
-{
-    trib_payload_raw.end(e, run);
 }
 
 static struct trib_chunk blocks_chunk(const struct trib_run *run,
@@ -119,12 +115,6 @@ static size_t blocks_room(const struct trib_engine *e, const struct trib_run *ru
     return trib_payload_raw.room(e, run, t, c);
 }
 
-static bool blocks_ready(struct trib_engine *e, struct trib_run *run,
-                         const struct trib_task *t, const struct trib_chunk *c)
-{
-    return trib_payload_raw.ready(e, run, t, c);
-}
-
 static void blocks_fill(struct trib_engine *e, struct trib_run *run,
                         struct trib_task *t, const struct trib_chunk *c,
                         struct trib_entry *entry)
@@ -149,12 +139,6 @@ static void blocks_fill(struct trib_engine *e, struct trib_run *run,
     }
     if (run->desc.blocks->local)
         entry->frame.count = run->desc.blocks->at[t->chunk].n_in;
-}
-
-static void blocks_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, const struct trib_chunk *c)
-{
-    trib_payload_raw.zcopy_to_slot(e, run, t, c);
 }
 
 /*
@@ -217,22 +201,16 @@ static trib_status_t blocks_copy_in(struct trib_engine *e, struct trib_run *run,
     return trib_payload_raw.copy_in(e, run, t, c, entry);
 }
 
-static trib_status_t blocks_copy(struct trib_engine *e, struct trib_run *run,
-                                 struct trib_task *t, const struct trib_chunk *c)
-{
-    return trib_payload_raw.copy(e, run, t, c);
-}
-
 const struct trib_payload_ops trib_payload_blocks = {
     .name = "blocks",
     .begin = blocks_begin,
-    .end = blocks_end,
+    .end = trib_raw_end,
     .chunk = blocks_chunk,
     .room = blocks_room,
-    .ready = blocks_ready,
+    .ready = trib_raw_ready,
     .fill = blocks_fill,
-    .zcopy_to_slot = blocks_zcopy_to_slot,
+    .zcopy_to_slot = trib_raw_zcopy_to_slot,
     .reduce = blocks_reduce,
     .copy_in = blocks_copy_in,
-    .copy = blocks_copy,
+    .copy = trib_raw_copy_task,
 };

@@ -53,7 +53,7 @@ static const float *partial_f32(struct trib_engine *e, struct trib_run *run,
 }
 
 static const float *input_or_kept(struct trib_engine *e, struct trib_run *run,
-                                const struct trib_chunk *c)
+                                  const struct trib_chunk *c)
 {
     const float *kept = trib_share_kept(run, c);
 
@@ -61,8 +61,8 @@ static const float *input_or_kept(struct trib_engine *e, struct trib_run *run,
 }
 
 struct trib_encoded_store *trib_coded_input(struct trib_engine *e, struct trib_run *run,
-                                    const struct trib_task *t,
-                                    const struct trib_chunk *c, bool final)
+                                            const struct trib_task *t,
+                                            const struct trib_chunk *c, bool final)
 {
     struct trib_encoded_store *s = &run->payload->stores[t->chunk];
 
@@ -139,7 +139,7 @@ void trib_coded_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
     } else if (t->flags & TRIB_TASK_STORED) {
         const struct trib_encoded_store *s =
             is_input ? trib_coded_input(e, run, t, c, t->flags & TRIB_TASK_FINAL)
-                : &run->payload->stores[t->chunk];
+                     : &run->payload->stores[t->chunk];
         len = s->len;
         fill_stored(e, run, t, s, entry);
     } else if (is_input &&
@@ -218,8 +218,8 @@ static void merge_elements(struct trib_engine *e, struct trib_run *run, struct s
 }
 
 static trib_status_t merge_input(struct trib_engine *e, struct trib_run *run,
-                               const struct trib_task *t, const struct trib_chunk *c,
-                               struct sum *sum)
+                                 const struct trib_task *t, const struct trib_chunk *c,
+                                 struct sum *sum)
 {
     const float weight = sum->narrow.one;
 
@@ -524,12 +524,6 @@ void trib_coded_end(struct trib_engine *e, struct trib_run *run)
     trib_feedback_end(run);
 }
 
-struct trib_chunk trib_coded_chunk(const struct trib_run *run,
-                                   const struct trib_task *t)
-{
-    return trib_run_chunk(run, t->done, t->chunk);
-}
-
 size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c)
 {
@@ -585,7 +579,7 @@ const struct trib_payload_ops trib_payload_coded = {
     .name = "coded",
     .begin = trib_coded_begin,
     .end = trib_coded_end,
-    .chunk = trib_coded_chunk,
+    .chunk = trib_task_chunk,
     .room = trib_coded_room,
     .ready = trib_coded_ready,
     .fill = trib_coded_fill,

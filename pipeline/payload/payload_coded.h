@@ -22,8 +22,6 @@ trib_status_t trib_coded_copy_input(struct trib_engine *e, struct trib_run *run,
 /* Rows of payload.h. */
 bool trib_coded_begin(struct trib_engine *e, struct trib_run *run);
 void trib_coded_end(struct trib_engine *e, struct trib_run *run);
-struct trib_chunk trib_coded_chunk(const struct trib_run *run,
-                                   const struct trib_task *t);
 size_t trib_coded_room(const struct trib_engine *e, const struct trib_run *run,
                        const struct trib_task *t, const struct trib_chunk *c);
 bool trib_coded_ready(struct trib_engine *e, struct trib_run *run,

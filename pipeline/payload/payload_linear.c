@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
 #include "pipeline/payload/decode.h"
 #include "pipeline/payload/payload_coded.h"
@@ -113,7 +114,7 @@ const struct trib_payload_ops trib_payload_linear = {
     .name = "linear",
     .begin = trib_coded_begin,
     .end = trib_coded_end,
-    .chunk = trib_coded_chunk,
+    .chunk = trib_task_chunk,
     .room = trib_coded_room,
     .ready = trib_coded_ready,
     .fill = trib_coded_fill,

@@ -173,7 +173,7 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     e->stats.copied_bytes += bytes;
 }
 
-static void raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
+void trib_raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     struct trib_zcopy *zcopy =
@@ -522,7 +522,7 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     e->stats.copied_bytes += c->n * run->desc.element;
 }
 
-static trib_status_t raw_copy(struct trib_engine *e, struct trib_run *run,
+trib_status_t trib_raw_copy_task(struct trib_engine *e, struct trib_run *run,
                               struct trib_task *t, const struct trib_chunk *c)
 {
     (void)t;
@@ -536,19 +536,13 @@ static bool raw_begin(struct trib_engine *e, struct trib_run *run)
     return !e->failed;
 }
 
-static void raw_end(struct trib_engine *e, struct trib_run *run)
+void trib_raw_end(struct trib_engine *e, struct trib_run *run)
 {
     (void)e;
     (void)run;
 }
 
-static struct trib_chunk raw_chunk(const struct trib_run *run,
-                                   const struct trib_task *t)
-{
-    return trib_run_chunk(run, t->done, t->chunk);
-}
-
-static bool raw_ready(struct trib_engine *e, struct trib_run *run,
+bool trib_raw_ready(struct trib_engine *e, struct trib_run *run,
                       const struct trib_task *t, const struct trib_chunk *c)
 {
     if (t->kind == TRIB_TASK_COPY_IN)
@@ -585,15 +579,15 @@ static struct trib_bytes raw_received(struct trib_engine *e, const struct trib_r
 const struct trib_payload_ops trib_payload_raw = {
     .name = "raw",
     .begin = raw_begin,
-    .end = raw_end,
-    .chunk = raw_chunk,
+    .end = trib_raw_end,
+    .chunk = trib_task_chunk,
     .room = raw_room,
-    .ready = raw_ready,
+    .ready = trib_raw_ready,
     .fill = raw_fill,
-    .zcopy_to_slot = raw_zcopy_to_slot,
+    .zcopy_to_slot = trib_raw_zcopy_to_slot,
     .reduce = raw_reduce,
     .copy_in = raw_copy_in,
-    .copy = raw_copy,
+    .copy = trib_raw_copy_task,
     .sent = raw_sent,
     .received = raw_received,
 };

@@ -20,4 +20,13 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
 void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
                   const uint8_t *const *src, int n_src, struct trib_reduce_args *r);
 
+/* Rows of payload.h, for payload_blocks.c. */
+void trib_raw_end(struct trib_engine *e, struct trib_run *run);
+bool trib_raw_ready(struct trib_engine *e, struct trib_run *run,
+                    const struct trib_task *t, const struct trib_chunk *c);
+void trib_raw_zcopy_to_slot(struct trib_engine *e, struct trib_run *run,
+                            struct trib_task *t, const struct trib_chunk *c);
+trib_status_t trib_raw_copy_task(struct trib_engine *e, struct trib_run *run,
+                                 struct trib_task *t, const struct trib_chunk *c);
+
 #endif

@@ -106,8 +106,7 @@ void trib_engine_mark_like(struct trib_engine *e, const struct trib_engine *othe
     for (int p = 0; p < other->ranks; p++)
         e->links[p].lost |= other->links[p].lost && !other->parted[p];
     trib_engine_note_lost(e, other->cause_lost);
-    trib_engine_mark(e, (trib_status_t)other->failed,
-                     trib_error_text(&other->failure));
+    trib_engine_mark(e, (trib_status_t)other->failed, trib_error_text(&other->failure));
 }
 
 void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *other)
@@ -124,8 +123,8 @@ void trib_engine_know_like(struct trib_engine *e, const struct trib_engine *othe
 /* Check that a frame belongs to the running operation, as trib_frame_check does; the
  * error message also names the plan. */
 static trib_status_t compare(const struct trib_engine *e,
-                                  const struct trib_frame *theirs, int peer, char *text,
-                                  size_t bytes)
+                             const struct trib_frame *theirs, int peer, char *text,
+                             size_t bytes)
 {
     const struct trib_run *run = e->head;
     const trib_status_t st =
@@ -235,8 +234,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
          n.kind != TRIB_OOB_NOTICE_SURVIVOR) ||
         (n.kind != TRIB_OOB_NOTICE_WAITING &&
          (failed == TRIB_OK || failed != n.status))) {
-        trib_engine_protocol(e, peer,
-                             "a notice of invalid kind or status");
+        trib_engine_protocol(e, peer, "a notice of invalid kind or status");
         return;
     }
     if (n.kind == TRIB_OOB_NOTICE_SURVIVOR) {
