@@ -156,9 +156,6 @@ static trib_status_t check_plan(struct trib_plan *plan, const char *call)
     if (!trib_plan_sparse_of(plan))
         return trib_comm_fail(plan->comm, TRIB_ERR_INVALID,
                               "%s is for plans created by trib_plan_sparse", call);
-    if (plan->ops->busy(plan)) /* including an inner plan */
-        return trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
-                              "the plan is still running: wait for it before %s", call);
     return TRIB_OK;
 }
 

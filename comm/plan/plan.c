@@ -259,10 +259,6 @@ trib_status_t trib_plan_absent(trib_plan_t *plan, size_t *elements_out)
     trib_status_t st = trib_plan_idle(plan, "trib_plan_absent");
     if (st != TRIB_OK)
         return st;
-    if (plan->ops->busy(plan))
-        return trib_comm_fail(
-            plan->comm, TRIB_ERR_BUSY,
-            "the plan is still running: wait for it before trib_plan_absent");
     memset(elements_out, 0, (size_t)plan->comm->engine.ranks * sizeof(*elements_out));
     plan->ops->absent(plan, elements_out);
     return TRIB_OK;

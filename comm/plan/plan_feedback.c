@@ -126,10 +126,9 @@ trib_status_t trib_plan_feedback(struct trib_plan *plan, const trib_desc_t *desc
 
 trib_status_t trib_plan_idle(struct trib_plan *plan, const char *call)
 {
-    const int state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
     trib_status_t st = trib_comm_ours(plan->comm, call);
 
-    if (st == TRIB_OK && (state == TRIB_RUN_QUEUED || state == TRIB_RUN_ACTIVE))
+    if (st == TRIB_OK && plan->ops->busy(plan))
         st = trib_comm_fail(plan->comm, TRIB_ERR_BUSY,
                             "the plan is still running: wait for it before %s", call);
     return st;

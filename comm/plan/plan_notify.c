@@ -22,6 +22,7 @@
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/core/progress_thread.h"
+#include "comm/plan/plan_feedback.h"
 
 enum state {
     NOTHING, /* no start, or its completion was delivered */
@@ -242,13 +243,10 @@ static trib_status_t notify_of(struct trib_plan *plan, const char *call,
 {
     struct trib_comm *comm = plan->comm;
     struct trib_plan_notify *n = plan->notify;
-    const trib_status_t st = trib_comm_ours(comm, call);
+    const trib_status_t st = trib_plan_idle(plan, call);
 
     if (st != TRIB_OK)
         return st;
-    if (plan->ops->busy(plan))
-        return trib_comm_fail(comm, TRIB_ERR_BUSY,
-                              "the plan is still running: wait for it before %s", call);
     *out = n;
     if (n)
         return TRIB_OK;

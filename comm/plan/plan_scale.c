@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
+#include "comm/plan/plan_feedback.h"
 #include "comm/plan/plan_make.h"
 #include "compress/vectors/vector_scale.h"
 
@@ -347,13 +348,9 @@ trib_status_t trib_plan_set_scale(trib_plan_t *plan, double prescale, double pos
         return TRIB_ERR_INVALID;
     struct trib_comm *comm = plan->comm;
     struct trib_plan_scale *s = plan->scale;
-    const trib_status_t st = trib_comm_ours(comm, "trib_plan_set_scale");
+    const trib_status_t st = trib_plan_idle(plan, "trib_plan_set_scale");
     if (st != TRIB_OK)
         return st;
-    if (plan->ops->busy(plan))
-        return trib_comm_fail(
-            comm, TRIB_ERR_BUSY,
-            "the plan is still running: wait for it before trib_plan_set_scale");
     if (!s)
         return trib_comm_fail(comm, TRIB_ERR_UNSUPPORTED,
                               "the plan was created without scales: set "
