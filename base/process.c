@@ -111,7 +111,7 @@ static bool same_file(const char *path, const char *other)
 
 /* Return the boot-time offset of this process's time namespace in ticks, which /proc
  * adds to every start time. timens_offsets holds the offsets of the children's
- * namespace, which need not be that of this process. */
+ * namespace, which may differ from this process's. */
 static uint64_t start_shift(void)
 {
     char text[64];
