@@ -54,7 +54,7 @@ TEST(test_defaults, clear_environment)
 {
     struct trib_config cfg;
 
-    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, NULL, NULL, NULL));
     assert_int_equal(cfg.chunk, 65536);
     assert_int_equal(cfg.rank, -1);
     assert_string_equal(cfg.codec, "none");
@@ -86,7 +86,7 @@ TEST(test_later_sources_win, clear_environment)
     setenv("TRIB_SPIN_US", "8", 1);
     trib_status_t status = trib_config_load(&cfg, "spin_us=9", NULL, NULL);
     unlink(path);
-    assert_status(status, TRIB_OK);
+    assert_ok(status);
     assert_int_equal(cfg.chunk, 65536);
     assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_FILE);
     assert_int_equal(cfg.window, 4);
@@ -125,16 +125,16 @@ TEST(test_comments, clear_environment)
         write_file(path, cases[i].line);
         trib_status_t status = trib_config_load(&cfg, NULL, NULL, NULL);
         unlink(path);
-        assert_status(status, TRIB_OK);
+        assert_ok(status);
         assert_string_equal(cfg.codec, cases[i].codec);
     }
     memset(text + strlen(text), 'x', 900); /* longer than any setting may be */
     write_file(path, text);
-    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, NULL, NULL, NULL));
     unlink(path);
     assert_string_equal(cfg.codec, "f16");
     write_file(path, "chunk = 64K # x\nwindow = 3 ;x\n");
-    assert_status(trib_config_load(&cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, NULL, NULL, NULL));
     unlink(path);
     assert_int_equal(cfg.window, 3);
 }
@@ -180,7 +180,7 @@ TEST(test_unknown_variable_warns_once_with_nearest, clear_environment)
     trib_log_init(&log, TRIB_LOG_WARN, hear, &heard);
     setenv("TRIB_TIMEOUT", "4", 1);
     setenv("TRIBUNAL", "not ours", 1);
-    assert_status(trib_config_load(&cfg, NULL, &log, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, NULL, &log, NULL));
     assert_int_equal(heard.lines, 1);
     assert_string_equal(heard.last, "tributary: warning: config: environment variable "
                                     "TRIB_TIMEOUT has no meaning; did you mean "
@@ -217,7 +217,7 @@ TEST(test_text_too_long, clear_environment)
     memset(text + 6, 'x', sizeof(text) - 7);
     assert_fails(text, "longer than 255 bytes");
     text[6 + 255] = '\0';
-    assert_status(trib_config_load(&cfg, text, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, text, NULL, NULL));
     assert_int_equal(strlen(cfg.codec), 255);
 }
 
@@ -225,9 +225,8 @@ TEST(test_semicolons_protect_commas, clear_environment)
 {
     struct trib_config cfg;
 
-    assert_status(
-        trib_config_load(&cfg, "codec=qsgd:bits=4,bucket=512; window=4;", NULL, NULL),
-        TRIB_OK);
+    assert_ok(
+        trib_config_load(&cfg, "codec=qsgd:bits=4,bucket=512; window=4;", NULL, NULL));
     assert_string_equal(cfg.codec, "qsgd:bits=4,bucket=512");
     assert_int_equal(cfg.window, 4);
     assert_fails("codec=qsgd:bits=4,bucket=512", "separate settings by \";\"");
@@ -237,9 +236,9 @@ TEST(test_booleans, clear_environment)
 {
     struct trib_config cfg;
 
-    assert_status(trib_config_load(&cfg, "zero_copy=off", NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, "zero_copy=off", NULL, NULL));
     assert_false(cfg.zero_copy);
-    assert_status(trib_config_load(&cfg, "zero_copy=yes", NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, "zero_copy=yes", NULL, NULL));
     assert_true(cfg.zero_copy);
 }
 
@@ -247,7 +246,7 @@ static uint64_t digest_of(const char *overrides)
 {
     struct trib_config cfg;
 
-    assert_status(trib_config_load(&cfg, overrides, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, overrides, NULL, NULL));
     return trib_config_digest(&cfg);
 }
 
@@ -266,7 +265,7 @@ TEST(test_same_text, clear_environment)
     char text[512];
     char small[8];
 
-    assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, "chunk=64K", NULL, NULL));
     size_t need = trib_config_same_text(&cfg, text, sizeof(text));
     assert_string_equal(
         text,
@@ -305,7 +304,7 @@ TEST(test_each_prints_what_was_parsed, clear_environment)
     struct trib_config cfg;
     int rows = 0;
 
-    assert_status(trib_config_load(&cfg, "chunk=64K", NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, "chunk=64K", NULL, NULL));
     trib_config_each(&cfg, check_item, &rows);
     assert_int_equal(rows, TRIB_CONFIG_ROWS);
 }
@@ -321,12 +320,12 @@ TEST(test_no_limit, clear_environment)
 
     for (int i = 0; i < 3; i++) {
         snprintf(text, sizeof(text), "%s=0", rows[i]);
-        assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_OK);
+        assert_ok(trib_config_load(&cfg, text, NULL, &err));
         snprintf(text, sizeof(text), "%s=9", rows[i]);
         assert_status(trib_config_load(&cfg, text, NULL, &err), TRIB_ERR_CONFIG);
         assert_non_null(strstr(err.text, "0, for no limit, or a number in"));
     }
-    assert_status(trib_config_load(&cfg, "stop_timeout_ms=0", NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&cfg, "stop_timeout_ms=0", NULL, NULL));
     assert_int_equal(cfg.stop_timeout_ms, 0);
 }
 

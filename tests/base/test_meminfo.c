@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
 #include "base/error.h"
 #include "base/meminfo.h"
 #include "tests/harness/fakeroot.h"

@@ -26,12 +26,10 @@ struct rank {
 static void *join_and_sum(void *arg)
 {
     struct rank *r = arg;
-    trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm;
+    trib_opts_t opts =
+        sized(trib_opts_t, .rank_plus_1 = r->rank + 1, .ranks = RANKS, .root = r->root);
 
-    opts.rank_plus_1 = r->rank + 1;
-    opts.ranks = RANKS;
-    opts.root = r->root;
     r->sum = (float)r->rank + 1;
     r->status = trib_init(&opts, &comm);
     if (r->status != TRIB_OK) {

@@ -5,10 +5,6 @@
 #ifndef TESTS_COMM_FED_H
 #define TESTS_COMM_FED_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "comm/core/communicator.h"
 #include "pipeline/payload/error_feedback.h"
 #include "tests/comm/oracle.h"

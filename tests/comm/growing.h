@@ -6,12 +6,7 @@
 #ifndef TESTS_COMM_GROWING_H
 #define TESTS_COMM_GROWING_H
 
-#include <stdatomic.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include <tributary.h>
 
 #include "tests/harness/ranks.h"
 

@@ -6,8 +6,6 @@
 #ifndef TESTS_COMM_NEIGHBOR_GRAPHS_H
 #define TESTS_COMM_NEIGHBOR_GRAPHS_H
 
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

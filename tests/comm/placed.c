@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/comm/placed.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { ROUNDS = 12 };
 
 static float *take(struct ranks_self *self, const struct placed *p, bool plain)

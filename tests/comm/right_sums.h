@@ -6,8 +6,6 @@
 #ifndef TESTS_COMM_RIGHT_SUMS_H
 #define TESTS_COMM_RIGHT_SUMS_H
 
-#include <stdlib.h>
-
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

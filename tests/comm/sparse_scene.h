@@ -6,9 +6,6 @@
 #ifndef TESTS_COMM_SPARSE_SCENE_H
 #define TESTS_COMM_SPARSE_SCENE_H
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <tributary/sparse.h>
 
 #include "tests/comm/oracle.h"

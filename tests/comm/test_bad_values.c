@@ -4,8 +4,6 @@
  * table of docs/codecs.md says, on all ranks, whichever rank has it, whatever the
  * algorithm, and where a tribd sums; and the next start knows nothing of it.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "agg/client/fallback.h"
@@ -323,9 +321,7 @@ TEST(test_tribd)
     struct daemon_process d = {.threads = 1};
     char config[80];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     for (int r = 0; r < ROWS; r++)
         run(&rows[r], NULL, config);

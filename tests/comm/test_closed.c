@@ -4,8 +4,6 @@
  * is lost, and gets neither into shared memory nor into a socket. No log line ends a
  * rank.
  */
-#include "tests/harness/tribtest.h"
-
 #include <fcntl.h>
 
 #include "build-config.h"

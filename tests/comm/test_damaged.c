@@ -4,11 +4,8 @@
  * operation with the names of the rank and the chunk. Without it the sum is wrong, and
  * nobody is told.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/mman.h>
 
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 20000, STEPS = 8, CHUNK = 4096, LARGE = 512 };
@@ -190,18 +187,13 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct job *jo
     const size_t n = COUNT * (size_t)ranks;
     float *x = buffer(self, s, 2 * n), *y = x + n;
     const bool broadcast = s->coll == TRIB_BROADCAST;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .send = broadcast ? NULL : x, .recv = y, .count = COUNT,
+              .algorithm = s->algorithm, .codec = s->codec ? s->codec : "none",
+              .quorum = s->quorum, .feed = s->fed ? TRIB_FEED_FORWARD : TRIB_FEED_WHOLE,
+              .chunk = CHUNK, .name = "layer");
 
-    d.send = broadcast ? NULL : x;
-    d.recv = y;
-    d.count = COUNT;
-    d.algorithm = s->algorithm;
-    d.codec = s->codec ? s->codec : "none";
-    d.quorum = s->quorum;
-    d.feed = s->fed ? TRIB_FEED_FORWARD : TRIB_FEED_WHOLE;
-    d.chunk = CHUNK;
-    d.name = "layer";
     trib_status_t st = trib_plan_create(comm, s->coll, &d, &plan); /* others may be in
                                                                     * it */
     if (st == TRIB_ERR_CODEC || st == TRIB_ERR_INVALID || st == TRIB_ERR_UNSUPPORTED)

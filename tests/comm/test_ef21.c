@@ -5,8 +5,6 @@
  * descent. And the example of Beznosikov et al. (arXiv 2002.12410) on which top-1 alone
  * diverges.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/plan_struct.h"

@@ -3,8 +3,6 @@
  * Bad input: each gives the documented status and a sentence that says what is wrong,
  * where, and how to cure it; and harms nothing.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -41,11 +39,8 @@ static void refuse_init(trib_opts_t opts, trib_status_t expected,
 
 static trib_opts_t one_rank(const char *config)
 {
-    trib_opts_t o = TRIB_OPTS_INIT;
+    trib_opts_t o = sized(trib_opts_t, .ranks = 1, .rank_plus_1 = 1, .config = config);
 
-    o.ranks = 1;
-    o.rank_plus_1 = 1;
-    o.config = config;
     return o;
 }
 
@@ -70,11 +65,9 @@ TEST(test_init_refuses)
 
 TEST(test_init_refuses_ranks)
 {
-    trib_opts_t o = TRIB_OPTS_INIT;
+    trib_opts_t o =
+        sized(trib_opts_t, .ranks = 2, .rank_plus_1 = 3, .root = "127.0.0.1:1");
 
-    o.ranks = 2;
-    o.rank_plus_1 = 3;
-    o.root = "127.0.0.1:1";
     refuse_init(o, TRIB_ERR_CONFIG, WORDS("rank", "2"));
     o.rank_plus_1 = 2;
     o.root = "";
@@ -107,10 +100,8 @@ TEST(test_unknown_variable_warns_once)
 
 static trib_desc_t good_desc(void *recv)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .recv = recv, .count = 16);
 
-    d.recv = recv;
-    d.count = 16;
     return d;
 }
 

@@ -3,8 +3,6 @@
  * The same bits whatever the algorithm, the transport, the number of ranks and the rank
  * that gives a contribution: sums by the codec "exact" of hostile numbers.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/communicator.h"
@@ -91,16 +89,11 @@ static int sums(struct ranks_self *self)
     const struct scene *s = self->arg;
     float *x = malloc(COUNT * sizeof(*x)), *y = malloc(COUNT * sizeof(*y));
     float *expected = malloc(COUNT * sizeof(*expected));
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .send = x, .recv = y, .count = COUNT,
+                          .op = s->mean ? TRIB_MEAN : TRIB_SUM, .codec = "exact",
+                          .algorithm = s->algorithm, .chunk = s->chunk);
 
-    d.send = x;
-    d.recv = y;
-    d.count = COUNT;
-    d.op = s->mean ? TRIB_MEAN : TRIB_SUM;
-    d.codec = "exact";
-    d.algorithm = s->algorithm;
-    d.chunk = s->chunk;
     ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));
     for (uint32_t step = 1; step <= STEPS; step++) {
         fill(self, s, self->rank, step, x);

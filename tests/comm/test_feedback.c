@@ -4,9 +4,6 @@
  * is lost, whatever the algorithm; what DGC promises (algorithm of
  * compress/feedback_rule.h).
  */
-#include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/plan_struct.h"

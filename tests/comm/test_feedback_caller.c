@@ -3,8 +3,6 @@
  * Feedback ef14:caller=1: the rest of a vector stays in it, and results and rests have
  * the bits of a plan that keeps the residual itself, wherever the result goes.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
 
@@ -148,13 +146,10 @@ static void refused(struct ranks_self *self, trib_status_t want, const char *sen
 static trib_status_t make(struct ranks_self *self, trib_dtype_t dtype,
                           const char *codec, const char *feedback)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .count = COUNT, .dtype = dtype, .codec = codec,
+                          .feedback = feedback);
 
-    d.count = COUNT;
-    d.dtype = dtype;
-    d.codec = codec;
-    d.feedback = feedback;
     const trib_status_t st = trib_plan_allreduce(self->comm, &d, &plan);
     if (st == TRIB_OK)
         ranks_ok(self, trib_plan_free(plan));

@@ -3,8 +3,6 @@
  * Every row of compress/feedback_rules.def, by whole plans: it makes up for what is
  * lost if its row says so, and a saved state holds all that it keeps.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/fed.h"
 
 #define COUNT 2500

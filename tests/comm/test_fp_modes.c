@@ -3,8 +3,6 @@
  * The same bits on all ranks, and those of a run without, whatever floating-point modes
  * the application has set in a thread of one rank; and it has these modes afterwards.
  */
-#include "tests/harness/tribtest.h"
-
 #include <fenv.h>
 
 #include "base/fpenv.h"
@@ -63,13 +61,10 @@ struct scene {
 
 static trib_plan_t *plan_of(struct ranks_self *self, const struct scene *s, float *x)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = COUNT, .op = TRIB_MEAN,
+                          .codec = s->codec);
 
-    d.recv = x;
-    d.count = COUNT;
-    d.op = TRIB_MEAN;
-    d.codec = s->codec;
     d.name = "one of all modes"; /* what it draws goes by its name */
     d.algorithm = s->algorithm;
     d.chunk = 4096;

@@ -3,8 +3,6 @@
  * f16 and bf16 with more ranks than a kernel sums at once: where one rank reduces all
  * contributions, what lies between them is float32, and the result is rounded once.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -4,8 +4,6 @@
  * and without a lock of the library, and ends the wait in each phase of the start and
  * of each collective. All ranks then name the rank whose caller gave up.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"

@@ -3,8 +3,6 @@
  * Communicators over several rails of which one is late: what the others carry
  * overtakes it in memory. The devices are in memory.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
 

@@ -6,7 +6,6 @@
  * ranks.
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
 

@@ -4,8 +4,6 @@
  * makes of all ranks' vectors, to the bit, over every algorithm, several steps, error
  * feedback, feeding in pieces, and the collectives that sum or only move.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/communicator.h"
@@ -311,15 +309,12 @@ enum { ROUNDS = 32, PIECE = 1024 };
 static int counts_frames(struct ranks_self *self)
 {
     static float x[2 * ROUNDS * PIECE];
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_stats_t before = {.size = sizeof(before)}, after = before;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .recv = x, .count = sizeof(x) / sizeof(*x), .codec = "int8",
+              .algorithm = "direct", .chunk = PIECE * sizeof(*x));
 
-    d.recv = x;
-    d.count = sizeof(x) / sizeof(*x);
-    d.codec = "int8";
-    d.algorithm = "direct";
-    d.chunk = PIECE * sizeof(*x);
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan));
     ranks_ok(self, trib_stats(self->comm, &before));
     ranks_step(self, plan);

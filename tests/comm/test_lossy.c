@@ -4,8 +4,6 @@
  * later, what is unbiased averages out, all ranks get the same bits; and NaN and
  * infinities that a codec carries arrive.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/communicator.h"
@@ -115,7 +113,6 @@ static void run(ranks_fn fn, const struct scene *s, int size, const char *config
     ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = config,
                .threads = strcmp(config, "transport=loop") == 0);
 }
-
 
 TEST(test_feedback_conserves)
 {
@@ -253,14 +250,10 @@ static int roots(struct ranks_self *self)
 
     for (int root = 0; root < self->size; root++) {
         for (size_t chunk = 64; chunk <= 65536; chunk *= 32) {
-            trib_desc_t d = TRIB_DESC_INIT;
             trib_plan_t *plan;
-            d.send = x;
-            d.recv = x + COUNT;
-            d.count = COUNT;
-            d.root = root;
-            d.algorithm = s->algorithm;
-            d.chunk = chunk;
+            trib_desc_t d =
+                sized(trib_desc_t, .send = x, .recv = x + COUNT, .count = COUNT,
+                      .root = root, .algorithm = s->algorithm, .chunk = chunk);
             o.seed = (uint64_t)root * 100 + chunk;
             oracle_fill(&o, self->rank, 0, COUNT, x);
             ranks_ok(self, trib_plan_create(self->comm, s->coll, &d, &plan));

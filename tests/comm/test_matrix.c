@@ -15,15 +15,11 @@
  * One job is one communicator; its ranks walk the same list of cases. A rank that finds
  * a wrong number dies with a sentence that names the case.
  */
-#include "tests/harness/tribtest.h"
-
-#include <math.h>
 #include <sys/mman.h>
 
 #include "build-config.h"
 #include "compress/kernels/kernels.h"
 #include "tests/comm/matrix_cases.h"
-#include "tests/comm/oracle.h"
 #include "tests/comm/sealed.h"
 #include "tests/harness/ranks.h"
 
@@ -276,18 +272,13 @@ static trib_status_t call_plan(struct rank *r, const struct one *c,
                                const struct call *k)
 {
     trib_comm_t *comm = r->self->comm;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .send = k->send, .recv = k->recv, .count = c->count,
+              .dtype = c->oracle.dtype, .op = c->oracle.op, .root = c->root,
+              .codec = c->codec, .algorithm = c->pair.algorithm,
+              .chunk = chunks[c->digit[AXIS_CHUNK]]);
 
-    d.send = k->send;
-    d.recv = k->recv;
-    d.count = c->count;
-    d.dtype = c->oracle.dtype;
-    d.op = c->oracle.op;
-    d.root = c->root;
-    d.codec = c->codec;
-    d.algorithm = c->pair.algorithm;
-    d.chunk = chunks[c->digit[AXIS_CHUNK]];
     trib_status_t st = trib_plan_create(comm, c->pair.coll, &d, &plan);
     if (st != TRIB_OK)
         return st;

@@ -4,8 +4,6 @@
  * numbers have themselves as their mean, by every algorithm, transport and number of
  * ranks.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "tests/comm/algorithms.h"
@@ -32,16 +30,11 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m,
                             const char *algorithm, trib_coll_t coll, size_t count,
                             uint8_t *x)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = count, .dtype = m->dtype,
+                          .op = TRIB_MEAN, .codec = m->codec, .algorithm = algorithm,
+                          .chunk = 4096);
 
-    d.recv = x;
-    d.count = count;
-    d.dtype = m->dtype;
-    d.op = TRIB_MEAN;
-    d.codec = m->codec;
-    d.algorithm = algorithm;
-    d.chunk = 4096;
     trib_status_t st = trib_plan_create(self->comm, coll, &d, &plan);
     if (st != TRIB_OK && st != TRIB_ERR_UNSUPPORTED)
         ranks_die(self, "%s", trib_last_error(self->comm));

@@ -3,8 +3,6 @@
  * Ranks that disagree: all of them get an error, long before a time-out, and a sentence
  * that names who differs and how.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
 
@@ -82,14 +80,10 @@ static float send[500000], recv[2000000];
 static trib_desc_t description(const struct scene *s, bool odd)
 {
     const struct difference *d = s->difference;
-    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_desc_t desc =
+        sized(trib_desc_t, .send = send, .recv = recv, .count = COUNT,
+              .codec = d->codec, .feedback = d->feedback, .algorithm = s->algorithm);
 
-    desc.send = send;
-    desc.recv = recv;
-    desc.count = COUNT;
-    desc.codec = d->codec;
-    desc.feedback = d->feedback;
-    desc.algorithm = s->algorithm;
     if (!odd)
         return desc;
     desc.count = d->odd_count ? (d->odd_count == SIZE_MAX ? 0 : d->odd_count) : COUNT;

@@ -4,8 +4,6 @@
  * smaller, and do what they did. The layouts here are frozen: never change them with
  * the headers.
  */
-#include "tests/harness/tribtest.h"
-
 #include <tributary/doctor.h>
 #include <tributary/topology.h>
 
@@ -243,14 +241,10 @@ TEST(test_pictures)
         .size = sizeof(s), .algorithm = "ring", .ranks = 4, .bytes = 4096};
     int lines = 0;
 
-    assert_status(
-        trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines),
-        TRIB_OK);
+    assert_ok(trib_topology_draw((const trib_topology_opts_t *)&t, count_line, &lines));
     assert_true(lines > 0);
     lines = 0;
-    assert_status(
-        trib_schedule_draw((const trib_schedule_opts_t *)&s, count_line, &lines),
-        TRIB_OK);
+    assert_ok(trib_schedule_draw((const trib_schedule_opts_t *)&s, count_line, &lines));
     assert_true(lines > 0);
 }
 
@@ -288,9 +282,8 @@ TEST(test_doctor)
     struct doctor_opts_1 d = {.size = sizeof(d), .join = &join};
     int findings = 0;
 
-    assert_status(
-        trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL),
-        TRIB_OK);
+    assert_ok(
+        trib_doctor((const trib_doctor_opts_t *)&d, count_finding, &findings, NULL));
     assert_true(findings > 0);
     d.size = 8;
     assert_status(

@@ -4,8 +4,6 @@
  * locked, and it is written out of and into. The device is one in memory, the limit the
  * kernel's.
  */
-#include "tests/harness/tribtest.h"
-
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
@@ -16,7 +14,6 @@
 #include "tests/comm/messages.h"
 #include "tests/comm/placed.h"
 #include "tests/harness/fake_verbs.h"
-#include "tests/harness/ranks.h"
 
 #define COUNT 100003
 
@@ -52,13 +49,10 @@ static void sum(struct ranks_self *self, trib_comm_t *comm)
 /* A chunk that was allowed before still is. */
 static void sum_by_chunk(struct ranks_self *self)
 {
-    trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
     float x[64] = {1};
+    trib_desc_t desc = sized(trib_desc_t, .count = 64, .recv = x, .chunk = 65536);
 
-    desc.count = 64;
-    desc.recv = x;
-    desc.chunk = 65536;
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan));
     ranks_step(self, plan);
     ranks_assert(self, x[0] == (float)self->size);
@@ -201,15 +195,12 @@ struct pins {
 static int pin(int rank, int size, void *arg)
 {
     struct pins *p = arg;
-    trib_opts_t opts = TRIB_OPTS_INIT;
     trib_stats_t s = {.size = sizeof(s)};
     trib_comm_t *comm = NULL;
     float x[1000];
+    trib_opts_t opts = sized(trib_opts_t, .rank_plus_1 = rank + 1, .ranks = size,
+                             .root = p->root, .config = p->config);
 
-    opts.rank_plus_1 = rank + 1;
-    opts.ranks = size;
-    opts.root = p->root;
-    opts.config = p->config;
     for (int i = 0; i < 1000; i++)
         x[i] = (float)i;
     bool well = trib_init(&opts, &comm) == TRIB_OK &&

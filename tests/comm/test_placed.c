@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/placed.h"
 
 TEST(test_tcp)
@@ -70,11 +68,9 @@ static int sum_parts(struct ranks_self *self)
         ranks_ok(self, trib_register(self->comm, x + 1, bytes / 2));
     }
     for (int k = 0; k < 2; k++) {
-        trib_desc_t desc = TRIB_DESC_INIT;
-        desc.count = PART;
-        desc.send = send;
-        desc.recv = send + (k + 1) * PART;
-        desc.algorithm = k ? "direct" : "ring";
+        trib_desc_t desc =
+            sized(trib_desc_t, .count = PART, .send = send,
+                  .recv = send + (k + 1) * PART, .algorithm = k ? "direct" : "ring");
         ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan[k]));
     }
     for (int round = 0; round < 4; round++) {

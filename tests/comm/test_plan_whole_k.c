@@ -3,8 +3,6 @@
  * A plan's k=N counts elements of its whole vector: each rank sends so many in each
  * start, whatever the algorithm, the chunks and the order in which the vector is fed.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
 

@@ -5,10 +5,7 @@
  * first writes is repeated once: frames, what comes before and beside them, and
  * credits.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/agg/client/aggregators.h"
-#include "tests/harness/ranks.h"
 
 enum { COUNT = 30000, STEPS = 6, WRITES = 40 };
 

@@ -3,13 +3,10 @@
  * The memory keys of one job are invalid on a connection of another job, and once the
  * job has ended. A device in memory checks protection domains as a real one does.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/queue.h>
 
 #include "tests/agg/client/aggregators.h"
 #include "tests/harness/fake_verbs.h"
-#include "tests/harness/ranks.h"
 #include "transport/verbs/verbs.h"
 
 enum { JOBS = 2, COUNT = 10000, REGIONS = 16 };

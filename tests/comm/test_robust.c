@@ -4,11 +4,8 @@
  * algorithm that gathers them, one aggregator and two, in place and not, odd lengths,
  * many rounds; and what is refused.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
-#include "comm/core/plan_struct.h"
 #include "compress/kernels/kernels.h"
 #include "compress/vectors/robust_op.h"
 #include "tests/agg/client/aggregators.h"
@@ -266,15 +263,10 @@ static int refused(struct ranks_self *self)
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
         const struct refusal *r = &refusals[i];
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.recv = x;
-        d.count = 64;
-        d.dtype = r->dtype;
-        d.op = r->op;
-        d.parameter = r->parameter;
-        d.codec = r->codec;
-        d.algorithm = r->algorithm;
+        trib_desc_t d = sized(trib_desc_t, .recv = x, .count = 64, .dtype = r->dtype,
+                              .op = r->op, .parameter = r->parameter, .codec = r->codec,
+                              .algorithm = r->algorithm);
         ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) != TRIB_OK);
         if (!strstr(trib_last_error(self->comm), r->says))
             ranks_die(self, "%s, not %s", trib_last_error(self->comm), r->says);

@@ -13,19 +13,16 @@
  *                 --window W --seed N one or some of them, as a failure names it
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
 #include <sys/mman.h>
 
 #include "collectives/builder.h"
 #include "collectives/collectives.h"
-#include "comm/core/plan_struct.h"
 #include "compress/codec.h"
 #include "perf/coll/perf_oracle.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
-#include "tests/harness/ranks.h"
 
 enum {
     RANKS_MOST = 5,
@@ -156,13 +153,9 @@ struct work {
 static void make_plan(struct rank *r, struct work *w, size_t count)
 {
     const struct row *row = &rows[w->row];
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .send = w->x, .recv = w->y, .count = count,
+                          .codec = row->text, .chunk = row->chunk ? row->chunk : 512);
 
-    d.send = w->x;
-    d.recv = w->y;
-    d.count = count;
-    d.codec = row->text;
-    d.chunk = row->chunk ? row->chunk : 512;
     if (!r->job->aggregators.n)
         d.algorithm = r->job->algorithm;
     ok(r, w->row, trib_plan_allreduce(r->comm, &d, &w->plan));

@@ -4,8 +4,6 @@
  * its way: it ends on all ranks with a sentence that names the rank at the other end,
  * and none waits.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -42,13 +40,10 @@ static float from[COUNT], to[COUNT];
 static int sum_spoilt(struct ranks_self *self)
 {
     const char *algorithm = self->arg;
-    trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t desc = sized(trib_desc_t, .send = from, .recv = to, .count = COUNT,
+                             .algorithm = algorithm);
 
-    desc.send = from;
-    desc.recv = to;
-    desc.count = COUNT;
-    desc.algorithm = algorithm;
     for (size_t i = 0; i < COUNT; i++)
         from[i] = (float)(self->rank + 1);
     ranks_ok(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &desc, &plan));

@@ -3,8 +3,6 @@
  * Sparse all-reduces whose partial sums travel, and those in regions, against a plain
  * sum.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "tests/comm/sparse_scene.h"

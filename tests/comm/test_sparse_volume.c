@@ -7,8 +7,6 @@
  *
  *     test_sparse_volume [--table]     more of it, as a table
  */
-#include "tests/harness/tribtest.h"
-
 #include <tributary/sparse.h>
 
 #include "tests/comm/oracle.h"

@@ -4,8 +4,6 @@
  * memory, the transport, the algorithm, the codec and the feed, and on each rank in its
  * own way.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

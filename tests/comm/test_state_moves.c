@@ -4,9 +4,6 @@
  * of leaders: what was put in before and after has come out, or is kept, by every codec
  * that feeds back and both forms of feedback.
  */
-#include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/plan_struct.h"
@@ -51,16 +48,11 @@ static double input(uint64_t step, int rank, size_t i)
 /* False: that way cannot do it. */
 static bool make_plan(struct vector *v, const struct way *w)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .send = v->send, .recv = v->recv, .count = COUNT,
+                          .op = v->scene->op, .codec = v->scene->codec,
+                          .feedback = v->scene->feedback, .algorithm = w->algorithm,
+                          .chunk = w->chunk);
 
-    d.send = v->send;
-    d.recv = v->recv;
-    d.count = COUNT;
-    d.op = v->scene->op;
-    d.codec = v->scene->codec;
-    d.feedback = v->scene->feedback;
-    d.algorithm = w->algorithm;
-    d.chunk = w->chunk;
     const trib_status_t st =
         trib_plan_create(v->self->comm, v->scene->coll, &d, &v->plan);
     if (st != TRIB_OK && st != TRIB_ERR_UNSUPPORTED)

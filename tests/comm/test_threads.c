@@ -4,8 +4,6 @@
  * it says was sent have the same bits for any number of them, and when an operation
  * ends, however it does, none of them touches its memory any more.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/mman.h>
 
 #include "base/workers.h"
@@ -328,10 +326,9 @@ struct under_way {
 /* A plan whose words take long, and of which nothing is fed yet. */
 static void begin(struct ranks_self *self, struct under_way *u)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     struct oracle inputs = {.kind = ORACLE_REALS, .dtype = TRIB_F32};
+    trib_desc_t d = sized(trib_desc_t, .count = (size_t)1 << 22);
 
-    d.count = (size_t)1 << 22;
     d.codec = "qsgd:bits=8,pack=entropy";
     d.algorithm = "flat";
     d.feed = TRIB_FEED_FORWARD;

@@ -9,11 +9,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "compress/kernels/kernels.h"
 
@@ -24,6 +20,17 @@ enum {
 
 static const char *const isa_names[] = {"avx2", "avx512", "neon"};
 enum { ISAS = 3 };
+
+/* Define a case that runs with each instruction set of this CPU: CHECK(copy) { ... } */
+#define CHECK(id) \
+    static void check_##id(const struct trib_kernels *isa); \
+    TEST(id) \
+    { \
+        for (int i = 0; i < ISAS; i++) \
+            if (trib_kernels_get(isa_names[i])) \
+                check_##id(trib_kernels_get(isa_names[i])); \
+    } \
+    static void check_##id(const struct trib_kernels *isa)
 
 static const size_t dtype_bytes[TRIB_DTYPE_COUNT] = {4, 8, 2, 2, 1, 4, 8, 1,
                                                      2, 2, 4, 8, 1, 1, 1};

@@ -30,9 +30,8 @@ TEST(test_bound_and_round_trip)
                     decode(&b, y);
                     /* decode_add is decode, weighted */
                     memset(z, 0, n * sizeof *z);
-                    assert_status(
-                        trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, z, n),
-                        TRIB_OK);
+                    assert_ok(
+                        trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, z, n));
                     for (size_t i = 0; i < n; i++)
                         assert_true(alike(y[i], z[i]));
                     if (kind == VECTOR_ZERO && !only_votes(codec_text(t)))

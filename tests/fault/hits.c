@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
 #include "tests/fault/hits.h"
 #include "tests/harness/daemon.h"
 
@@ -117,11 +115,7 @@ void hits_with_service(void (*fn)(const char *transport), const char *transport)
 {
     struct daemon_process d = {.port = 0};
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d)) {
-        daemon_end(&d);
-        tribtest_skip("built without libmicrohttpd");
-    }
+    daemon_need(&d);
     snprintf(service, sizeof(service), ";service_retry_ms=100;service=127.0.0.1:%d",
              d.port);
     fn(transport);

@@ -7,8 +7,6 @@
 #ifndef TESTS_FAULT_HITS_H
 #define TESTS_FAULT_HITS_H
 
-#include <stdbool.h>
-
 #include "tests/harness/ranks.h"
 
 enum { HITS_RANKS = 5, HITS_STOP_MS = 400, HITS_TEXT = 500 };

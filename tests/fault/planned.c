@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/fault/planned.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <tributary/elastic.h>
 
 #include "base/error.h"
@@ -43,13 +40,10 @@ static float input(const struct planned *p, uint64_t step, size_t i)
 
 static trib_status_t make(struct planned *p, trib_comm_t *comm, trib_plan_t **plan_out)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d =
+        sized(trib_desc_t, .count = p->n, .codec = p->job->codec,
+              .feedback = p->job->feedback, .chunk = 4096, .name = "planned");
 
-    d.count = p->n;
-    d.codec = p->job->codec;
-    d.feedback = p->job->feedback;
-    d.chunk = 4096;
-    d.name = "planned";
     return trib_plan_allreduce(comm, &d, plan_out);
 }
 

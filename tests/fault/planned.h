@@ -11,8 +11,6 @@
 #ifndef TESTS_FAULT_PLANNED_H
 #define TESTS_FAULT_PLANNED_H
 
-#include <stdbool.h>
-
 #include "tests/harness/ranks.h"
 
 enum { PLANNED_MARK_BITS = 8 };

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "tests/comm/oracle.h"
-#include "tests/harness/tribtest.h"
 
 enum {
     WHOLE,  /* f32 in memory that the service may reach, fed in pieces */

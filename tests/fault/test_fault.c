@@ -11,8 +11,6 @@
  * other's way: a shot whose only fault is that an error came late is fired once more,
  * alone, and that counts.
  */
-#include "tests/harness/tribtest.h"
-
 #include <dirent.h>
 #include <errno.h>
 
@@ -116,12 +114,10 @@ static void await_shot(struct ranks_self *self)
 static trib_status_t operation(struct ranks_self *self, void *x, size_t count)
 {
     const struct shot *s = self->arg;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .recv = x, .count = count, .algorithm = s->algorithm);
 
-    d.recv = x;
-    d.count = count;
-    d.algorithm = s->algorithm;
     trib_status_t st = trib_plan_allreduce(self->comm, &d, &plan);
     if (st != TRIB_OK)
         return st;

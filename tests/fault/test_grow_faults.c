@@ -10,8 +10,6 @@
  *     test_grow_faults            a sample
  *     test_grow_faults --long     hundreds of times as many
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/growing.h"
 #include "tests/fault/hits.h"

@@ -3,8 +3,6 @@
  * Limits of time that are 0: a rank that has stopped is waited for, and one that has
  * died is found all the same.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 
 enum { STOPPED_MS = 600 }; /* several times the least limit, which is 100 ms */

@@ -3,8 +3,6 @@
  * Connections between hosts that are reset, as by a firewall that was restarted, while
  * all processes run: one part of the job continues, the other one gets an error.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/mman.h>
 #include <sys/socket.h>
 

@@ -10,8 +10,6 @@
  *     test_shrink_faults            a sample
  *     test_shrink_faults --long     hundreds of times as many
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/fault/hits.h"
 #include "tests/fault/planned.h"

@@ -17,8 +17,6 @@
  * late is fired twice more, alone: a machine may be busy, and a promise that does not
  * hold is late each time. So is one in which UCX aborts its process.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/oracle.h"
 #include "tests/fault/served_job.h"

@@ -4,8 +4,6 @@
  * operation and trib_comm_shrink end in TRIB_ERR_PEER_LOST, and they write into no
  * memory of the survivors, which have gone on with each other alone.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 
 enum {

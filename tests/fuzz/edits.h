@@ -14,12 +14,7 @@
 #ifndef TESTS_FUZZ_EDITS_H
 #define TESTS_FUZZ_EDITS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/fuzz/reach.h"
 

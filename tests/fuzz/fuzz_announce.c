@@ -5,9 +5,6 @@
  * announcement, its first character the number of the plan.
  */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agg/client/agg_comm.h"
 #include "base/error.h"
@@ -15,8 +12,6 @@
 #include "comm/members/wireup.h"
 #include "comm/plan/plan_make.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { RANKS = 2, MEMORY = 8 << 20 };
 

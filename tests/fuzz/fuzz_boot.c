@@ -4,15 +4,9 @@
  * The first byte says how long a RESULT the reader takes, as the state of a client
  * does.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sockets.h"
 #include "boot/tcp/tcp_proto.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* frames that are whole and valid */
 

@@ -5,15 +5,9 @@
  * taken as floats, encoded and decoded (never fails). Of words that add, the bytes are
  * merged with one that is valid, and are scales that ranks agreed on.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* words that decode, or add to a valid one */
 
@@ -83,17 +77,6 @@ static const struct trib_codec *codec_get(uint32_t choice, size_t isa)
                 trib_codec_for_ranks(*c, RANKS, NULL) != TRIB_OK))
         abort();
     return *c;
-}
-
-/* exactly `bytes`, so that a sanitizer sees one byte more */
-static void *copy_new(const void *src, size_t bytes)
-{
-    void *p = malloc(bytes ? bytes : 1);
-    if (!p)
-        abort();
-    if (bytes)
-        memcpy(p, src, bytes);
-    return p;
 }
 
 static void check_decode(const struct trib_codec *c, const uint8_t *data, size_t size,

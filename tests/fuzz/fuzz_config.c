@@ -3,16 +3,10 @@
  * Any text as settings: a status and, where it fails, a sentence. What was accepted
  * prints as a text that is accepted again with the same digest.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* lists of settings */
 

@@ -5,14 +5,8 @@
  * first byte says who has sent them, and whether their lengths are those of sealed
  * ones.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agg/protocol/control.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs that are valid messages up to their end */
 

@@ -3,14 +3,8 @@
  * Any bytes as encoded pairs: two bytes of elements in the chunk, one of an element's
  * size, then the word. What is taken is written again as the same pairs.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "pipeline/payload/encoded_pairs.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* words with pairs */
 

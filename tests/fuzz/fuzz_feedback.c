@@ -3,16 +3,10 @@
  * Any text as feedback, with codecs of each kind: a rule whose canonical text is its
  * own canonical text, or a sentence.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "compress/codec.h"
 #include "compress/feedback_rule.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* rules */
 

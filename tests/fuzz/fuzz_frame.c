@@ -3,16 +3,10 @@
  * Any bytes as what a peer left in an arena: a frame, the payload of an ADVERT, a
  * notice, an event.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/config.h"
 #include "pipeline/link/link.h"
 #include "tests/fuzz/reach.h"
 #include "transport/open.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* frames of the operation that runs, and opens */
 

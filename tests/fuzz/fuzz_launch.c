@@ -5,10 +5,6 @@
  * says of which valid text the edits (edits.h) behind it change a few characters: a
  * root, a node list, a conversation over PMI.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,9 +14,6 @@
 #include "boot/slurm.h"
 #include "base/sockets.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* lines that have a value, roots, and lists of hosts */
 

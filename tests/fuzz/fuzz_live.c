@@ -11,20 +11,14 @@
  * edits (edits.h), each of which waits for as many passes as the upper bits of its
  * place say.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "collectives/collectives.h"
 #include "pipeline/engine/engine.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
 #include "transport/backends.h"
 #include "transport/shm/shm.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* sums that both ranks have, right */
 

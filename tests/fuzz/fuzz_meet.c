@@ -12,14 +12,9 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "agg/client/agg_comm.h"
 #include "base/error.h"
@@ -29,9 +24,6 @@
 #include "comm/members/wireup.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* nodes with links to all ranks, and groups of ranks */
 

@@ -9,9 +9,6 @@
  * edits (edits.h), each of which waits for as many passes as the upper bits of its
  * place say.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -19,10 +16,7 @@
 #include "pipeline/p2p/p2p.h"
 #include "pipeline/p2p/p2p_state.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
 #include "transport/open.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* messages that came, right */
 

@@ -5,15 +5,9 @@
  * was exchanged; and in both forms of LGC what ranks agree on (agreed). Any bytes give
  * a status; a model that refuses is what it was.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "compress/codec.h"
 #include "compress/models/model.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* gifts that were taken */
 
@@ -53,17 +47,6 @@ static void *room(size_t bytes)
     void *p = calloc(1, bytes + 1);
     if (!p)
         abort();
-    return p;
-}
-
-/* exactly `bytes`, so that a sanitizer sees one byte more */
-static void *copy_new(const void *src, size_t bytes)
-{
-    void *p = malloc(bytes ? bytes : 1);
-    if (!p)
-        abort();
-    if (bytes)
-        memcpy(p, src, bytes);
     return p;
 }
 

@@ -3,15 +3,9 @@
  * Any bytes of a newcomer to a listener, and any bytes as the answer to a knock. The
  * first byte says how far the newcomer is, and how many of the bytes come at a time.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "boot/tcp/tcp_newcomer.h"
 #include "comm/members/grow.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* knocks that fit, and gifts to an exchange */
 

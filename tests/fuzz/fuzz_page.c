@@ -5,16 +5,11 @@
  *
  * The first byte says which, 0 edits; the second whether the rank is stopped.
  */
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "inspect/rank_pages.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* pages that are taken */
 

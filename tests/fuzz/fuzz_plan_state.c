@@ -4,19 +4,12 @@
  * that they ought to have: the plan has it, or a sentence why not. Behind a first byte
  * of 0 come one that says which plan's state is taken, and edits of that (edits.h).
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <tributary.h>
 
 #include "base/sections.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
 
 enum { HEAD = TRIB_SECTIONS_HEAD_BYTES, PLANS = 3, EDITS_MOST = 24 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* states that the plan has taken */
 

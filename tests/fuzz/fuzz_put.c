@@ -3,10 +3,6 @@
  * Any bytes as what the other side of trib-perf put says: a status and a sentence that
  * ends, phases that stay within the memory. The first byte says who speaks first.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,8 +12,6 @@
 
 #define AREA 8192
 #define STREAM_MAX 16384 /* what a socket pair holds */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* phases that have begun */
 

@@ -3,16 +3,10 @@
  * Any bytes as a file of racks, in each format: a sentence, or a tree that holds
  * together, can be drawn and has groups of aggregators.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "inspect/draw/draw_tree.h"
 #include "tests/fuzz/reach.h"
 #include "topo/racks/agg_groups.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* files of racks */
 

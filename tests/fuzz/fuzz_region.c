@@ -7,9 +7,6 @@
  *
  * Those of ucx and verbs, which need a device to connect, are read without one.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -17,7 +14,6 @@
 #include "base/log.h"
 #include "build-config.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
 #include "transport/auto/auto.h"
 #include "transport/backends.h"
 #include "transport/loop/loop.h"
@@ -30,8 +26,6 @@
 #if HAVE_UCX
 #include "transport/ucx/ucx.h"
 #endif
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* imports that were written to, or read without a device */
 

@@ -11,21 +11,13 @@
  *     | kind 1 | edits 1, at most 7 | edits … |
  */
 #include <sched.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "agg/daemon/worker.h"
 #include "agg/protocol/session.h"
 #include "base/error.h"
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* plans that an aggregator was told of */
 

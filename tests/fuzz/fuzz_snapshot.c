@@ -4,16 +4,9 @@
  * that they ought to have. One that is taken goes into a vector, and comes out as it
  * was; a table never takes one of another vector.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agg/store/store_snapshot.h"
 #include "base/error.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* snapshots that were put into a vector */
 

@@ -10,10 +10,6 @@
  */
 #include <poll.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,9 +20,6 @@
 #include "boot/tcp/tcp_proto.h"
 #include "boot/tcp/tcp_server.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* results that rank 0 has got */
 

@@ -4,16 +4,10 @@
  * rank. A store goes on or names what was not due; what it answers can be written; its
  * memory stays within the quota, and all is given back.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agg/store/store_peer.h"
 #include "base/error.h"
 #include "base/quota.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs all of whose messages were due */
 

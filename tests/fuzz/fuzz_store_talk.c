@@ -10,18 +10,11 @@
  * The store goes on, refuses a request, or names a message that was not due, and ends
  * the session of its rank. Versions stay in their range, and all memory is given back.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agg/store/store_peer.h"
 #include "agg/store/store_snapshot.h"
 #include "base/error.h"
 #include "base/quota.h"
 #include "tests/fuzz/edits.h"
-#include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs all of whose steps the store has taken */
 

@@ -4,18 +4,11 @@
  * tree for which the schedules of all ranks and aggregators can be built. The first
  * byte says which.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "agg/client/agg_tree.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "collectives/collectives.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* inputs that are a tree, or aggregators */
 

@@ -4,14 +4,8 @@
  * verdict, and a call only of values that can be, for which a pair of GIDs is found or
  * is not.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "transport/verbs/verbs_oob_proto.h"
 #include "tests/fuzz/reach.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 unsigned fuzz_reached; /* whole calls */
 

@@ -9,10 +9,14 @@
 #define TESTS_FUZZ_REACH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <tributary/comm.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 extern unsigned fuzz_reached __attribute__((weak)); /* of targets without one: not
                                                      * there */
@@ -26,6 +30,15 @@ static inline void need_at(bool holds, const char *condition, int line)
         return;
     fprintf(stderr, "line %d: this does not hold: %s\n", line, condition);
     abort();
+}
+
+/* A copy of exactly `bytes`, so that a sanitizer sees one byte more. */
+static inline void *copy_new(const void *src, size_t bytes)
+{
+    void *p = malloc(bytes ? bytes : 1);
+
+    need(p);
+    return bytes ? memcpy(p, src, bytes) : p;
 }
 
 /* A log callback. */

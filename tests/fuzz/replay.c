@@ -5,11 +5,6 @@
  *
  *     fuzz_config [FILE]...    default: tests/fuzz/corpus/<name>.tar of the sources
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/fuzz/reach.h"
@@ -18,8 +13,6 @@
 
 #define INPUT_MAX_BYTES 65536
 #define DAMAGED_COPIES 200
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int inputs, good_inputs;
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "build-config.h"
+#include "tests/harness/tribtest.h"
 
 enum { PORTS_FROM = 20000, PORTS = 12000, TRIES = 5, KEY_BYTES = 32 };
 
@@ -228,6 +229,15 @@ bool daemon_run(struct daemon_process *d)
         abort();
     }
     return true;
+}
+
+void daemon_need(struct daemon_process *d)
+{
+    assert_true(daemon_folder(d->folder));
+    if (daemon_run(d))
+        return;
+    daemon_end(d);
+    tribtest_skip("built without libmicrohttpd");
 }
 
 void daemon_end(struct daemon_process *d)

@@ -45,6 +45,10 @@ bool daemon_up(struct daemon_process *d);
  * libmicrohttpd. Ends the test's process if it does not come up. */
 bool daemon_run(struct daemon_process *d);
 
+/** daemon_need - create its folder and run it; skips the test if that is impossible in
+ * this build. */
+void daemon_need(struct daemon_process *d);
+
 /** daemon_end - shut it down, wait for its end, and remove its folder. */
 void daemon_end(struct daemon_process *d);
 

@@ -2,8 +2,6 @@
 /*
  * The device of the fake: ports, GIDs and events, and the interface for tests.
  */
-#include "tests/harness/fake_verbs.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>

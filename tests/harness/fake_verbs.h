@@ -131,4 +131,18 @@ struct fake_verbs_counts fake_verbs_posted(void);
 /** fake_verbs_carried - return the number of requests sent through a port. */
 int fake_verbs_carried(int device, int port);
 
+/* Setup and teardown of a case: the first state; no misuse, no object left. */
+static inline int clean(void **state)
+{
+    (void)state;
+    (void)fake_verbs_reset();
+    return 0;
+}
+
+static inline int nothing_left(void **state)
+{
+    (void)state;
+    return fake_verbs_mistakes() || fake_verbs_live();
+}
+
 #endif

@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "tests/harness/tribtest.h"
-
 double ranks_seconds(void)
 {
     struct timespec t;
@@ -266,6 +264,37 @@ void ranks_close(struct ranks *r)
 {
     trib_local_destroy(r->local);
     munmap(r->slots, (size_t)r->job.size * sizeof(*r->slots));
+}
+
+void ranks_outlive(struct ranks *r, unsigned lost)
+{
+    while (!ranks_poll(r)) {
+        bool others = true;
+        for (int i = 0; i < r->job.size; i++)
+            others &= lost >> i & 1 || r->ended[i];
+        for (int i = 0; i < r->job.size && others; i++)
+            if (!r->ended[i])
+                ranks_signal(r, i, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+    }
+}
+
+void ranks_survived(struct ranks *r, unsigned lost, const char *fmt, ...)
+{
+    char what[200];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    for (int i = 0; i < r->job.size; i++) {
+        const struct ranks_slot *s = &r->slots[i];
+        if (!(lost >> i & 1) && s->status != 0)
+            fail_msg("%s: rank %d %s: %s", what, i,
+                     s->status == RANKS_NEVER ? "never returned" : "failed", s->text);
+    }
+    assert_false(r->hung);
+    ranks_close(r);
 }
 
 int ranks_run(const struct ranks_job *job)

@@ -6,14 +6,12 @@
 #ifndef TESTS_HARNESS_RANKS_H
 #define TESTS_HARNESS_RANKS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include <tributary.h>
+
+#include "tests/harness/tribtest.h"
 
 #define RANKS_MAX 16
 #define RANKS_TEXT 700
@@ -84,6 +82,15 @@ void ranks_wait(struct ranks *r);
 /** ranks_failed - return the number of failed ranks; reports each. */
 int ranks_failed(const struct ranks *r);
 
+/** ranks_outlive - wait; once all ranks but those of the mask `lost` have ended, kill
+ * the rest. */
+void ranks_outlive(struct ranks *r, unsigned lost);
+
+/** ranks_survived - fail the test, with the text, unless all ranks succeeded except
+ * for those of the mask `lost`, and the watchdog ended none. Then close. */
+void ranks_survived(struct ranks *r, unsigned lost, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /** ranks_close - free the job. All processes must have ended. */
 void ranks_close(struct ranks *r);
 
@@ -126,8 +133,7 @@ void ranks_step(const struct ranks_self *self, trib_plan_t *plan);
 /* ranks_make_plan with the fields of the description: ranks_plan(self, TRIB_ALLREDUCE,
  * .recv = x, .count = 8). */
 #define ranks_plan_on(self, comm, coll, ...) \
-    ranks_make_plan(self, comm, coll, \
-                    &(trib_desc_t){.size = sizeof(trib_desc_t), __VA_ARGS__})
+    ranks_make_plan(self, comm, coll, &sized(trib_desc_t, __VA_ARGS__))
 #define ranks_plan(self, ...) ranks_plan_on(self, (self)->comm, __VA_ARGS__)
 
 #define ranks_ok(self, call) ranks_expect(self, call, TRIB_OK, #call)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/simschedule.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -40,6 +40,10 @@
 /* Compare statuses by name, so that failures are readable. */
 #define assert_status(status, expected) \
     assert_string_equal(trib_status_name(status), trib_status_name(expected))
+#define assert_ok(status) assert_status(status, TRIB_OK)
+
+/* A public struct with its size and these fields: sized(trib_desc_t, .count = 8). */
+#define sized(type, ...) ((type){.size = sizeof(type), __VA_ARGS__})
 
 /* The parent of a test may ignore SIGCHLD or block signals. Both are
  * inherited and would lose the exit statuses of ranks, so reset them. */

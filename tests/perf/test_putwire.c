@@ -80,19 +80,17 @@ TEST(test_conversation)
 
     line_open(&l);
     put_wire_open(&far, l.other, "far", &err);
-    assert_status(put_wire_send(&far, PUT_HELLO, &mine, sizeof(mine), until), TRIB_OK);
-    assert_status(put_wire_hello(&l.wire, true, &mine, &theirs, until), TRIB_OK);
+    assert_ok(put_wire_send(&far, PUT_HELLO, &mine, sizeof(mine), until));
+    assert_ok(put_wire_hello(&l.wire, true, &mine, &theirs, until));
     assert_string_equal(theirs.host, "a");
-    assert_status(put_wire_receive(&far, PUT_HELLO, &theirs, sizeof(theirs), until),
-                  TRIB_OK);
-    assert_status(put_wire_send(&l.wire, PUT_PHASE, &phase, sizeof(phase), until),
-                  TRIB_OK);
-    assert_status(put_wire_look(&far), TRIB_OK);
-    assert_status(put_wire_receive_any(&far, &kind, &got, until), TRIB_OK);
+    assert_ok(put_wire_receive(&far, PUT_HELLO, &theirs, sizeof(theirs), until));
+    assert_ok(put_wire_send(&l.wire, PUT_PHASE, &phase, sizeof(phase), until));
+    assert_ok(put_wire_look(&far));
+    assert_ok(put_wire_receive_any(&far, &kind, &got, until));
     assert_int_equal(kind, PUT_PHASE);
     assert_memory_equal(&got, &phase, sizeof(got));
-    assert_status(put_wire_send(&l.wire, PUT_END, NULL, 0, until), TRIB_OK);
-    assert_status(put_wire_receive_any(&far, &kind, &got, until), TRIB_OK);
+    assert_ok(put_wire_send(&l.wire, PUT_END, NULL, 0, until));
+    assert_ok(put_wire_receive_any(&far, &kind, &got, until));
     assert_int_equal(kind, PUT_END);
     line_close(&l);
 }
@@ -183,10 +181,10 @@ TEST(test_end)
     struct line l;
 
     line_open(&l);
-    assert_status(put_wire_look(&l.wire), TRIB_OK);
+    assert_ok(put_wire_look(&l.wire));
     say_head(&l, PUT_PLACE, sizeof(struct put_place));
     hang_up(&l);
-    assert_status(put_wire_look(&l.wire), TRIB_OK); /* there is something to read */
+    assert_ok(put_wire_look(&l.wire)); /* there is something to read */
     struct put_place place;
     assert_status(put_wire_receive(&l.wire, PUT_PLACE, &place, sizeof(place),
                                    trib_deadline_ms(LONG_MS)),

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "tests/topo/places.h"
-#include "topo/groups.h"
 
 #define RANKS_MAX 512
 
@@ -30,7 +29,7 @@ static void check(const struct trib_rank_place *places, int size, const char *ki
 {
     struct trib_groups groups;
 
-    assert_status(trib_groups_make(places, size, kind, NULL, &groups), TRIB_OK);
+    assert_ok(trib_groups_make(places, size, kind, NULL, &groups));
     assert_int_equal(groups.size, size);
     check_groups(&groups, expected);
     trib_groups_free(&groups);
@@ -64,7 +63,7 @@ TEST(test_order)
     }
     check(places, 7, "host", "0 3 6|1 4|2 5");
     struct trib_groups groups;
-    assert_status(trib_groups_make(places, 7, "host", NULL, &groups), TRIB_OK);
+    assert_ok(trib_groups_make(places, 7, "host", NULL, &groups));
     assert_int_equal(groups.smallest, 2);
     assert_int_equal(groups.largest, 3);
     assert_int_equal(trib_groups_count(&groups, 0), 3);
@@ -77,7 +76,7 @@ static void check_auto(const struct trib_rank_place *places, int size, const cha
 {
     struct trib_groups groups;
 
-    assert_status(trib_groups_make(places, size, "auto", NULL, &groups), TRIB_OK);
+    assert_ok(trib_groups_make(places, size, "auto", NULL, &groups));
     assert_string_equal(groups.kind->name, kind);
     assert_int_equal(groups.n, n);
     trib_groups_free(&groups);
@@ -106,7 +105,7 @@ TEST(test_unplaced)
 
     fill(places, 17, 8, 2); /* rank 16 is alone on its host */
     places[16].numa = -1;
-    assert_status(trib_groups_make(places, 17, "host", NULL, &hosts), TRIB_OK);
+    assert_ok(trib_groups_make(places, 17, "host", NULL, &hosts));
     assert_int_equal(trib_groups_unplaced(&hosts, places, "numa"), -1);
     places[9].numa = -1;
     assert_int_equal(trib_groups_unplaced(&hosts, places, "numa"), 9);
@@ -128,9 +127,8 @@ TEST(test_partition)
             places[rank] = place_of(rank * 7919 % RANKS_MAX, 24, 3);
         for (int k = 0; trib_group_kinds[k]; k++) {
             struct trib_groups groups;
-            assert_status(trib_groups_make(places, size, trib_group_kinds[k]->name,
-                                           NULL, &groups),
-                          TRIB_OK);
+            assert_ok(trib_groups_make(places, size, trib_group_kinds[k]->name, NULL,
+                                       &groups));
             for (int a = 0; a < size; a++)
                 for (int b = 0; b <= a; b++)
                     if ((groups.of_rank[a] == groups.of_rank[b]) !=

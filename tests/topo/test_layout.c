@@ -6,11 +6,7 @@
  * Two are recordings of real machines: two packages and a device (mirage), and 16
  * packages in four NUMA nodes with two network cards each (bertha).
  */
-#include "tests/harness/tribtest.h"
-
-#include "base/error.h"
 #include "tests/topo/data_layout.h"
-#include "topo/layout.h"
 #include "topo/leaders.h"
 
 /* The NUMA node of each device of octo. */

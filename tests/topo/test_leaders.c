@@ -12,7 +12,7 @@ static void make(struct trib_rank_place *places, int size, int per_host, int nic
 {
     for (int rank = 0; rank < size; rank++)
         places[rank] = place_of(rank, per_host, nics);
-    assert_status(trib_groups_make(places, size, "host", NULL, groups), TRIB_OK);
+    assert_ok(trib_groups_make(places, size, "host", NULL, groups));
 }
 
 /* "0 4|8 12": the leaders of each group. */
@@ -23,7 +23,7 @@ static void check(const struct trib_groups *groups,
     char text[1024] = "";
     size_t at = 0;
 
-    assert_status(trib_leaders_appoint(groups, places, n, NULL, &leaders), TRIB_OK);
+    assert_ok(trib_leaders_appoint(groups, places, n, NULL, &leaders));
     assert_int_equal(leaders.n, n);
     for (int i = 0; i < groups->n * n; i++)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%d",
@@ -90,8 +90,7 @@ TEST(test_all_ranks_lead)
         struct trib_leaders leaders;
         bool seen[RANKS_MAX] = {false};
         make(places, 2 * per_host, per_host, per_host % 5, &groups);
-        assert_status(trib_leaders_appoint(&groups, places, per_host, NULL, &leaders),
-                      TRIB_OK);
+        assert_ok(trib_leaders_appoint(&groups, places, per_host, NULL, &leaders));
         for (int i = 0; i < 2 * per_host; i++) {
             assert_int_equal(groups.of_rank[leaders.rank[i]], i / per_host);
             assert_false(seen[leaders.rank[i]]);

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
-#include <sys/stat.h>
-
 #include "tests/harness/fakeroot.h"
 #include "topo/rdma.h"
 

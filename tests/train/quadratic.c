@@ -2,7 +2,6 @@
 #include "tests/train/quadratic.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/digest.h"
 

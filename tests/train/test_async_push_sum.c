@@ -5,8 +5,6 @@
  * trib_trainer_settle collects all shares; the ranks agree; the slow rank uses the same
  * learning rate as the others.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include <tributary/train.h>

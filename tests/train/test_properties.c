@@ -4,11 +4,7 @@
  * in flight, means are exact after log2 n rounds, nothing is lost by codecs with error
  * feedback, equal strategies give equal bits, a seed gives the same run.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
-
-#include <tributary/train.h>
 
 #include "tests/harness/daemon.h"
 #include "tests/train/quadratic.h"
@@ -498,11 +494,7 @@ TEST(test_served)
     struct daemon_process d = {.threads = 2};
     char config[100];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d)) {
-        daemon_end(&d);
-        tribtest_skip("built without libmicrohttpd");
-    }
+    daemon_need(&d);
     for (int size = 1; size <= 3; size += 2) {
         snprintf(config, sizeof(config), "transport=shm;service=127.0.0.1:%d", d.port);
         ranks_pass(.size = size, .fn = serves, .config = config);

@@ -3,10 +3,6 @@
  * Replicators: a program has the same parameters, bit for bit, in every synchronous
  * kind; each sample is used once; kinds that do not fit are refused by a sentence.
  */
-#include "tests/harness/tribtest.h"
-
-#include <tributary.h>
-
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 #include "tests/train/replicas.h"
@@ -224,9 +220,7 @@ TEST(test_store)
     char service[40];
     float wanted[REPLICAS_PARAMS];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(service, sizeof(service), "127.0.0.1:%d", d.port);
     setenv("TRIB_SERVICE", service, 1);
     replicas_oracle(1, wanted);

@@ -3,10 +3,6 @@
  * A failure in one replica ends the run on all ranks, which say what and where; a
  * process that is killed or stopped is named, and other groups go on without it.
  */
-#include "tests/harness/tribtest.h"
-
-#include <tributary.h>
-
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
 #include "tests/train/replicas.h"
@@ -120,7 +116,6 @@ enum { SIZE = 4 };
 static void lose_one(struct scene *scene, const char *config)
 {
     struct ranks r;
-    bool done = false;
     const struct ranks_job job = {.size = SIZE,
                                   .fn = one_fails,
                                   .arg = scene,
@@ -130,20 +125,11 @@ static void lose_one(struct scene *scene, const char *config)
                                   .seconds = 30};
 
     assert_true(ranks_start(&r, &job));
-    while (!ranks_poll(&r)) {
-        if (!done && atomic_load(&r.slots[1].phase)) {
-            ranks_signal(&r, 1, scene->signal);
-            done = true;
-        }
-        if (done && r.ended[0] && r.ended[2] && r.ended[3] && !r.ended[1])
-            ranks_signal(&r, 1, SIGKILL);
+    while (!ranks_poll(&r) && !atomic_load(&r.slots[1].phase))
         usleep(500);
-    }
-    for (int i = 0; i < SIZE; i++)
-        if (i != 1 && r.slots[i].status != 0)
-            fail_msg("%s, signal %d: rank %d: %s", scene->kind, scene->signal, i,
-                     r.slots[i].text);
-    ranks_close(&r);
+    ranks_signal(&r, 1, scene->signal);
+    ranks_outlive(&r, 1u << 1);
+    ranks_survived(&r, 1u << 1, "%s, signal %d", scene->kind, scene->signal);
 }
 
 TEST_ON(test_losses, "shm", "tcp")
@@ -179,9 +165,7 @@ TEST(test_asynchronous)
     };
     char config[120];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config),
              "transport=shm;service=127.0.0.1:%d;stop_timeout_ms=%d;timeout_ms=%d",
              d.port, 500 * (int)tribtest_slowness(), 1500 * (int)tribtest_slowness());

@@ -3,8 +3,6 @@
  * The model of trib_trainer_settle counts every step, wherever in a period the run
  * stops, and asking for it changes nothing in the run.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "tests/train/quadratic.h"

@@ -9,7 +9,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include <tributary/status.h>
@@ -18,7 +17,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "base/time.h"
 #include "tests/transport/connect_to.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/open.h"
@@ -86,7 +84,13 @@ static inline void pair_secret(struct pair *pair, int self, uint8_t number)
         tribtest_skip(why);
 }
 
-/* A text by which no transport can be opened: the error has `sentence`. */
+static inline void contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+/* A text that opens no transport: the error has `sentence`. */
 static inline void pair_refuses(const char *text, trib_status_t expected,
                                 const char *sentence)
 {
@@ -96,21 +100,20 @@ static inline void pair_refuses(const char *text, trib_status_t expected,
 
     assert_status(trib_transport_open(text, &opts, &t), expected);
     assert_null(t);
-    if (!strstr(pair.err.text, sentence))
-        fail_msg("\"%s\" gives \"%s\", not \"%s\"", text, pair.err.text, sentence);
+    contains(pair.err.text, sentence);
 }
 
-/* Memory of one side, and what the other side has to know. */
+/* Memory of one side, and the reference that the other side needs. */
 static inline void pair_offer(struct pair *pair, int i, struct trib_address *address,
                               struct trib_blob *region)
 {
     const struct trib_transport_ops *ops = pair->t[i]->ops;
     void *mem;
 
-    assert_status(ops->address(pair->t[i], address), TRIB_OK);
-    assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]), TRIB_OK);
+    assert_ok(ops->address(pair->t[i], address));
+    assert_ok(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]));
     pair->mem[i] = mem;
-    assert_status(ops->export_region(pair->t[i], pair->region[i], region), TRIB_OK);
+    assert_ok(ops->export_region(pair->t[i], pair->region[i], region));
 }
 
 static inline void pair_open(struct pair *pair, const char *text0, const char *text1)
@@ -121,15 +124,13 @@ static inline void pair_open(struct pair *pair, const char *text0, const char *t
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]),
-                      TRIB_OK);
+        assert_ok(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]));
         pair_offer(pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
-                      TRIB_OK);
+        assert_ok(ops->connect(pair->t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
     }
 }
 
@@ -145,7 +146,7 @@ static inline struct trib_ip_address pair_ip_address(struct pair *pair, int side
     struct trib_address address;
     struct trib_ip_address a;
 
-    assert_status(pair->t[side]->ops->address(pair->t[side], &address), TRIB_OK);
+    assert_ok(pair->t[side]->ops->address(pair->t[side], &address));
     assert_int_equal(address.len, sizeof(a));
     memcpy(&a, address.bytes, sizeof(a));
     return a;
@@ -186,8 +187,8 @@ static inline int pair_await(struct pair *pair, int side, struct trib_event *eve
     return pair_poll(pair, side, tribtest_patience_ms(), event);
 }
 
-/* Another descriptor of this process's socket with that UDP port: closed by its owner,
- * the port stays, and is silent as that of a process that is stopped. */
+/* Another descriptor of this process's socket with that UDP port: after its owner
+ * closed it the port stays open and silent, as that of a stopped process. */
 static inline int pair_keep_port(uint16_t port)
 {
     for (int fd = 0; fd < 1024; fd++) {

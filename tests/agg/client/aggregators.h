@@ -7,17 +7,12 @@
 #define TESTS_AGG_CLIENT_AGGREGATORS_H
 
 #include <malloc.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "agg/client/offload_plan.h"
 #include "comm/core/plan_struct.h"
 #include "comm/members/wireup.h"
 #include "tests/harness/ranks.h"
-#include "tests/harness/tribtest.h"
 
 enum { AGGREGATORS_MOST = 4 };
 

@@ -7,16 +7,12 @@
 #define TESTS_AGG_CLIENT_FAKE_TRIBD_H
 
 #include <arpa/inet.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "agg/protocol/session.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "tests/harness/ranks.h"
-#include "tests/harness/tribtest.h"
 
 enum fake_answer {
     FAKE_REFUSES,

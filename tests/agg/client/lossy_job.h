@@ -6,14 +6,8 @@
 #ifndef TESTS_AGG_CLIENT_LOSSY_JOB_H
 #define TESTS_AGG_CLIENT_LOSSY_JOB_H
 
-#include "tests/harness/tribtest.h"
-
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 
-#include "agg/client/offload_plan.h"
-#include "comm/members/wireup.h"
 #include "comm/plan/exchange.h"
 #include "tests/agg/client/aggregators.h"
 

@@ -3,8 +3,6 @@
  * Jobs that wait for admission: the warnings of rank 0 if no tribd admits it, the sums
  * of the ranks without aggregators, and a real tribd that runs at first, or later.
  */
-#include "tests/harness/tribtest.h"
-
 #include "agg/client/fallback.h"
 #include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"

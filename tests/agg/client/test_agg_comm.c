@@ -3,14 +3,10 @@
  * Aggregators sum the vectors of ranks over all transports, against a plain sum. The
  * test drives the aggregators (agg/client/agg_comm.h).
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/matrix_codecs.h"
 #include "tests/comm/oracle.h"
-#include "tests/harness/ranks.h"
 
 enum { LONGEST = 70000 };
 
@@ -185,17 +181,12 @@ static void draw(const struct job *s, uint64_t n, struct one *c)
 static void run_one(struct ranks_self *self, struct trib_comm *agg_comm,
                     const struct one *c, uint8_t *const buffers[2])
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
     uint8_t *recv = buffers[1], *send = c->in_place ? recv : buffers[0];
+    trib_desc_t d = sized(trib_desc_t, .send = c->in_place ? NULL : send, .recv = recv,
+                          .count = c->count, .dtype = c->o.dtype, .op = c->o.op,
+                          .codec = c->codec->text, .chunk = c->chunk);
 
-    d.send = c->in_place ? NULL : send;
-    d.recv = recv;
-    d.count = c->count;
-    d.dtype = c->o.dtype;
-    d.op = c->o.op;
-    d.codec = c->codec->text;
-    d.chunk = c->chunk;
     if (trib_plan_create(agg_comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(agg_comm));
     for (int start = 0; start < 2; start++) {

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What TRIB_SERVICE and a file of racks make of aggregators, and trees as bytes. */
-#include "tests/harness/tribtest.h"
-
-#include "agg/client/agg_tree.h"
-#include "base/error.h"
-#include "base/log.h"
 #include "tests/agg/client/layouts.h"
-#include "tests/harness/group_text.h"
 
 static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
 {
@@ -31,12 +25,10 @@ static void check_bytes(const struct trib_tree_layout *l, int ranks,
     size_t n, less;
 
     memcpy(again.addresses, l->addresses, sizeof(l->addresses));
-    assert_status(trib_agg_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n),
-                  TRIB_OK);
+    assert_ok(trib_agg_tree_pack(l->tree, ranks, bytes, sizeof(bytes), &n));
     assert_status(trib_agg_tree_pack(l->tree, ranks, bytes, n - 1, &less),
                   TRIB_ERR_OVERFLOW);
-    assert_status(trib_agg_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree),
-                  TRIB_OK);
+    assert_ok(trib_agg_tree_unpack(bytes, n, ranks, l->n, &err, &again.tree));
     append_tree(&again, ranks, text);
     assert_string_equal(text, expected);
     trib_tree_layout_free(&again);
@@ -115,9 +107,9 @@ TEST(test_many_ranks)
                   TRIB_ERR_OVERFLOW);
     for (int r = 0; r < RANKS; r++)
         leaf_of[r] = r < 10 ? 2 : 1;
-    assert_status(trib_agg_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n), TRIB_OK);
+    assert_ok(trib_agg_tree_pack(&t, RANKS, bytes, sizeof(bytes), &n));
     assert_int_equal(n, 2 + 3 * 6 + 2 * 4);
-    assert_status(trib_agg_tree_unpack(bytes, n, RANKS, 3, NULL, &got), TRIB_OK);
+    assert_ok(trib_agg_tree_unpack(bytes, n, RANKS, 3, NULL, &got));
     assert_memory_equal(got->leaf_of, leaf_of, sizeof(leaf_of));
     free(got);
 }

@@ -3,8 +3,6 @@
  * The wireup with a tribd that has admitted the job and then answers wrongly, or not at
  * all: all ranks get the same error and sentence, and can go on.
  */
-#include "tests/harness/tribtest.h"
-
 #include "agg/client/agg_provider.h"
 #include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"

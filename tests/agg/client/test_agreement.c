@@ -3,8 +3,6 @@
  * An agreement gives each rank the largest of all ranks' words, one agreement after the
  * other.
  */
-#include "tests/harness/tribtest.h"
-
 #include "agg/client/offload_plan.h"
 #include "base/config.h"
 #include "comm/members/split.h"

@@ -8,17 +8,13 @@
  * draws. Values are small integers, so all sums are exact.
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <poll.h>
 #include <sys/mman.h>
 
 #include "agg/client/fallback.h"
-#include "agg/client/offload_plan.h"
 #include "build-config.h"
 #include "comm/core/comm_lock.h"
-#include "comm/core/plan_struct.h"
 #include "comm/members/leave.h"
 #include "tests/agg/client/lossy_job.h"
 #include "tests/comm/oracle.h"
@@ -280,11 +276,8 @@ static void fork_child(struct ranks_self *self, trib_comm_t *parent, struct plan
 static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more,
                      int64_t *x)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .dtype = TRIB_I64, .recv = x, .count = 3);
 
-    d.dtype = TRIB_I64;
-    d.recv = x;
-    d.count = 3;
     if (!*more)
         *more = plan(self, comm, d);
     for (int i = 0; i < 3; i++)

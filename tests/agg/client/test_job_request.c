@@ -3,8 +3,6 @@
  * Rank 0 describes its job to tribd: what a JOIN holds, which secret ranks and
  * aggregators share, and a tree that has no room in a JOIN.
  */
-#include "tests/harness/tribtest.h"
-
 #include "agg/client/agg_provider.h"
 #include "comm/core/communicator.h"
 #include "tests/agg/client/fake_tribd.h"

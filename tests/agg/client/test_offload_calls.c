@@ -3,11 +3,8 @@
  * The public calls of an offloaded plan: which plans are offloaded, what each call
  * refuses in which state, and that a check fails all communicators at once.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 5000 };
@@ -48,11 +45,9 @@ static void check_takes(struct ranks_self *self, struct trib_comm *parent)
 /* An inner plan's sentence reaches the user by the parent. */
 static void check_refused(struct ranks_self *self, struct trib_comm *parent)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .count = 8, .dtype = TRIB_I32);
 
-    d.count = 8;
-    d.dtype = TRIB_I32;
     d.codec = "topk:ratio=0.5";
     expect(
         self, parent, trib_plan_allreduce(parent, &d, &plan), TRIB_ERR_UNSUPPORTED,

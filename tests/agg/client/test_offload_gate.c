@@ -3,12 +3,9 @@
  * The gate of an offload: one thread within it, who may enter it again; those that want
  * to enter drive the parent's engine; threads that wait outside of it are waited for.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/agg/client/aggregators.h"
 
 #include "agg/client/offload_gate.h"
-#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_make.h"
 
 struct visitor {
@@ -87,10 +84,9 @@ static void awaited(struct ranks_self *self, struct trib_comm *parent)
 {
     struct trib_offload *o = parent->offload;
     struct visitor v = {.o = o};
-    trib_desc_t d = TRIB_DESC_INIT;
     pthread_t thread;
+    trib_desc_t d = sized(trib_desc_t, .dtype = TRIB_I8);
 
-    d.dtype = TRIB_I8;
     ranks_ok(self, trib_plan_make(o->fallback_comm, TRIB_BARRIER, &d, false, &v.plan));
     ranks_ok(self, trib_barrier(parent));
     usleep(self->rank ? 50000 : 0);

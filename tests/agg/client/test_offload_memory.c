@@ -3,9 +3,6 @@
  * Memory that a user registers with the parent is registered with agg_comm and
  * fallback_comm as well, and their counters are in the parent's statistics.
  */
-#include "tests/harness/tribtest.h"
-
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 20000, STARTS = 5 };

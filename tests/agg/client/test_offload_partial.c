@@ -7,12 +7,10 @@
  * went in.
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
 #include <sys/mman.h>
 
-#include "agg/client/offload_plan.h"
 #include "build-config.h"
 #include "comm/members/leave.h"
 #include "comm/plan/quorum_rule.h"
@@ -147,9 +145,7 @@ static void make_plans(struct user *u)
         d.quorum = j->quorum;
         WELL(u, trib_plan_allreduce(u->comm, &d, &u->plan[p]));
     }
-    trib_desc_t d = TRIB_DESC_INIT;
-    d.recv = &u->sum;
-    d.count = 1;
+    trib_desc_t d = sized(trib_desc_t, .recv = &u->sum, .count = 1);
     WELL(u, trib_plan_allreduce(u->comm, &d, &u->last));
 }
 

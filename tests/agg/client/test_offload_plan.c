@@ -3,13 +3,10 @@
  * Inner plans: their chunks on agg_comm, the barrier that commits their starts, and
  * that a plan moves between agg_comm and fallback_comm with all of its state.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include <tributary/sparse.h>
 
-#include "comm/core/plan_struct.h"
 #include "pipeline/payload/error_feedback.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
@@ -41,11 +38,9 @@ static int cuts(struct ranks_self *self)
         return 0;
     const struct trib_comm *agg_comm = parent->offload->agg_comm;
     for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.count = chunks[i].count;
-        d.codec = chunks[i].codec;
-        d.chunk = chunks[i].asked;
+        trib_desc_t d = sized(trib_desc_t, .count = chunks[i].count,
+                              .codec = chunks[i].codec, .chunk = chunks[i].asked);
         ranks_ok(self, trib_plan_allreduce(parent, &d, &plan));
         const struct trib_plan *inner = plan->offload->inner;
         const int is = agg_comm->load_store ? chunks[i].shared : chunks[i].network;

@@ -3,10 +3,7 @@
  * How open starts end: waited for in any order, or only tested, and whichever rank
  * alone has lost the aggregators meanwhile, while the others wait there.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/comm_lock.h"
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { PLANS = 4, COUNT = 9000, STEPS = 4, LOST_AT = 2 };

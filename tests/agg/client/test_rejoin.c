@@ -4,9 +4,6 @@
  * has found some, but not while a start waits for its user. If the aggregators cannot
  * be opened, the ranks go on.
  */
-#include "tests/harness/tribtest.h"
-
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { STARTS = 60, COUNT = 2000 };

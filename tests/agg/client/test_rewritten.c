@@ -5,13 +5,9 @@
  * lives, and its other job gets the right sums meanwhile. With --long, each takes five
  * minutes.
  */
-#include "tests/harness/tribtest.h"
-
-#include "comm/core/plan_struct.h"
 #include "comm/plan/plan_make.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/agg/client/rewriter.h"
-#include "tests/harness/ranks.h"
 
 enum { RANKS = 2, AGGREGATOR = RANKS, COUNT = 20000, STARTS = 100, HOSTILE = 1 };
 
@@ -41,12 +37,9 @@ static trib_status_t sum(struct trib_comm *agg_comm, trib_plan_t *plan, float *x
 
 static trib_plan_t *make(struct trib_comm *agg_comm, float *x, const char *codec)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan = NULL;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = COUNT, .codec = codec);
 
-    d.recv = x;
-    d.count = COUNT;
-    d.codec = codec;
     return trib_plan_create(agg_comm, TRIB_ALLREDUCE, &d, &plan) == TRIB_OK ? plan
                                                                            : NULL;
 }

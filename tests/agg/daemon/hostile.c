@@ -21,11 +21,6 @@
  */
 #include "tests/agg/daemon/hostile.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "agg/client/fallback.h"
 #include "base/time.h"
 #include "comm/core/plan_struct.h"

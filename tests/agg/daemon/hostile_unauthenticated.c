@@ -4,7 +4,6 @@
  * from eight addresses of the loopback network. Some 700 a second send nothing, or 50 a
  * second send a HELLO and an invalid credential, about which tribd has to ask munged.
  */
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,7 +13,6 @@
 
 #include "agg/protocol/auth.h"
 #include "agg/protocol/control.h"
-#include "base/config.h"
 #include "base/fd.h"
 #include "base/sockets.h"
 #include "base/time.h"

@@ -8,8 +8,6 @@
  * Values are small integers, all of which are sent, so sums are exact. Exit code 1 and
  * a sentence if one is not right.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/agg/daemon/exact_jobs.h"

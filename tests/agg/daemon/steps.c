@@ -9,8 +9,6 @@
  * those by qsgd. Exit code 1 and a sentence if anything is not so.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

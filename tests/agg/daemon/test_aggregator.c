@@ -28,7 +28,7 @@ static int open_fixture(void **state)
     trib_log_init(&f.log, TRIB_LOG_ERROR, NULL, NULL);
     f.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     assert_true(f.wake_fd >= 0);
-    assert_status(worker_start(&err, &f.worker), TRIB_OK);
+    assert_ok(worker_start(&err, &f.worker));
     *state = &f;
     return 0;
 }
@@ -84,7 +84,7 @@ TEST(test_within_its_grant)
     struct trib_error err = {0};
     struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    assert_ok(open_node(*state, &j, &err, &agg));
     aggregator_end(agg, NULL);
     await_gone(agg);
 }
@@ -99,7 +99,7 @@ TEST(test_no_larger_chunks)
     struct trib_error err = {0};
     struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    assert_ok(open_node(*state, &j, &err, &agg));
     assert_int_equal(agg->cfg.chunk, 65536);
     assert_int_not_equal(agg->cfg.origin[TRIB_CONFIG_ROW_chunk], TRIB_ORIGIN_DEFAULT);
     aggregator_end(agg, NULL);
@@ -189,9 +189,9 @@ TEST(test_announcements_have_an_end)
     struct trib_error err = {0};
     struct aggregator *agg;
 
-    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    assert_ok(open_node(*state, &j, &err, &agg));
     for (int i = 0; i < AGGREGATOR_PLANS_WAITING_MAX; i++)
-        assert_status(aggregator_announce(agg, (uint32_t)i, "coll=allreduce"), TRIB_OK);
+        assert_ok(aggregator_announce(agg, (uint32_t)i, "coll=allreduce"));
     for (int i = 0; i < 10; i++)
         assert_status(aggregator_announce(agg, 0, "coll=allreduce"),
                       TRIB_ERR_NO_RESOURCE);
@@ -207,8 +207,7 @@ TEST(test_announcements_in_vain)
 
     atomic_store(&agg.state, AGGREGATOR_FAILED);
     for (int i = 0; i < AGGREGATOR_PLANS_WAITING_MAX; i++)
-        assert_status(aggregator_announce(&agg, (uint32_t)i, "coll=allreduce"),
-                      TRIB_OK);
+        assert_ok(aggregator_announce(&agg, (uint32_t)i, "coll=allreduce"));
     assert_status(aggregator_announce(&agg, 0, "coll=allreduce"), TRIB_ERR_NO_RESOURCE);
     assert_null(agg.first);
 }
@@ -218,7 +217,7 @@ static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
     struct trib_service_view view;
     char line[80];
 
-    assert_status(trib_metrics_view_mt(metrics, 3, &view), TRIB_OK);
+    assert_ok(trib_metrics_view_mt(metrics, 3, &view));
     char *text = trib_metrics_text(&view), *json = trib_metrics_json(&view);
     assert_non_null(text);
     assert_non_null(json);
@@ -239,9 +238,8 @@ TEST(test_dropped_frames)
     struct trib_metrics *metrics;
 
     e.links = &link;
-    assert_status(
-        trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics),
-        TRIB_OK);
+    assert_ok(
+        trib_metrics_create(&(struct trib_metrics_opts){.start_ns = 1}, &metrics));
     struct aggregator_metrics *w =
         aggregator_metrics_open(metrics, 1, 1, &(bool){true});
     assert_non_null(w);
@@ -271,12 +269,12 @@ TEST(test_lanes_are_spread)
     struct worker *workers[2] = {f.worker, NULL};
     struct aggregator *agg[3], *none;
 
-    assert_status(worker_start(&err, &workers[1]), TRIB_OK);
+    assert_ok(worker_start(&err, &workers[1]));
     for (int i = 0; i < 3; i++) {
         f.worker = worker_least_loaded(workers, 2);
         assert_ptr_equal(f.worker, workers[i % 2]);
         assert_status(open_node(&f, &wrong, &err, &none), TRIB_ERR_PROTOCOL);
-        assert_status(open_node(&f, &j, &err, &agg[i]), TRIB_OK);
+        assert_ok(open_node(&f, &j, &err, &agg[i]));
     }
     for (int i = 0; i < 3; i += 2) {
         aggregator_end(agg[i], NULL);
@@ -356,7 +354,7 @@ TEST(test_no_peer_is_this_process)
         j.aggregators = 2;
         j.aggregator = i;
         j.tree = (struct trib_control_bytes){(const uint8_t *)tree, sizeof(tree)};
-        assert_status(open_node(*state, &j, &err, &agg[i]), TRIB_OK);
+        assert_ok(open_node(*state, &j, &err, &agg[i]));
     }
     for (int i = 0; i < 2; i++)
         each = hear(agg[i], hello[i]);
@@ -397,7 +395,7 @@ TEST(test_texts_without_end)
 
     j.ranks = 1;
     j.aggregators = 2;
-    assert_status(open_node(*state, &j, &err, &agg), TRIB_OK);
+    assert_ok(open_node(*state, &j, &err, &agg));
     const uint32_t each = hear(agg, hello);
     memcpy(other, hello, each);
     other[SETTINGS] ^= 1;
@@ -480,7 +478,7 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
     snprintf(j.settings, sizeof(j.settings), "transport=%s chunk=64K window=8",
              transport);
     j.ranks = ranks;
-    assert_status(open_node(f, &j, &err, &agg), TRIB_OK);
+    assert_ok(open_node(f, &j, &err, &agg));
     give_all(agg, ranks + 1);
     give_all(agg, ranks + 1);
     const double s = (double)(clock() - began) / CLOCKS_PER_SEC;

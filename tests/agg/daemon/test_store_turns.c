@@ -69,7 +69,7 @@ TEST(test_weights)
     struct store_flow first = {.weight = TRIB_DRR_WEIGHT_ONE};
     unsigned rests = 0;
 
-    assert_status(store_turns_create(1, &turns), TRIB_OK);
+    assert_ok(store_turns_create(1, &turns));
     atomic_store(&taken, 0);
     store_turn_begin(turns, &turn, &first, NULL); /* until both threads are there */
     for (int i = 0; i < 2; i++)
@@ -110,7 +110,7 @@ TEST(test_long)
     int ticks = 0;
     const struct trib_store_tick tick = {count_tick, &ticks};
 
-    assert_status(store_turns_create(1, &turns), TRIB_OK);
+    assert_ok(store_turns_create(1, &turns));
     store_turn_begin(turns, &turn, &own.flow, &tick);
     store_turn_pause(turns, &turn, &tick); /* nobody waits, and it is no long turn */
     assert_int_equal(pthread_create(&other.thread, NULL, take_one, &other), 0);
@@ -170,11 +170,10 @@ TEST(test_walks)
     const uint64_t until = trib_deadline_ms(WAIT_MS * tribtest_slowness());
     unsigned rests = 0;
 
-    assert_status(store_turns_create(2, &turns), TRIB_OK);
+    assert_ok(store_turns_create(2, &turns));
     for (int i = 0; i < 2; i++) {
-        assert_status(trib_store_table_create(1, NULL, &stores[i].table), TRIB_OK);
-        assert_status(trib_store_table_open(stores[i].table, &spec, NULL, &found),
-                      TRIB_OK);
+        assert_ok(trib_store_table_create(1, NULL, &stores[i].table));
+        assert_ok(trib_store_table_open(stores[i].table, &spec, NULL, &found));
     }
     for (int i = 0; i < 2 * WALKERS; i++)
         assert_int_equal(
@@ -214,7 +213,7 @@ TEST(test_blocked)
     const uint64_t began_ns = trib_now_ns();
 
     paused.flow.weight = other.flow.weight = TRIB_DRR_WEIGHT_ONE;
-    assert_status(store_turns_create(1, &turns), TRIB_OK);
+    assert_ok(store_turns_create(1, &turns));
     store_turn_begin(turns, &turn, &paused.flow, NULL);
     assert_int_equal(pthread_create(&other.thread, NULL, block, &other), 0);
     for (uint64_t slept_ns = 0; slept_ns < 100000000;) { /* a pause while nobody waits

@@ -229,9 +229,8 @@ TEST(test_limits_change)
     struct trib_error err = {0};
 
     struct trib_jobs *jobs = table(&opts);
-    assert_status(
-        trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err),
-        TRIB_OK);
+    assert_ok(
+        trib_jobs_user(jobs, "eve", 3, &(struct trib_jobs_limits){.jobs = 1}, &err));
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 90, 0);
     assert_int_equal(a.slots, 90);
     trib_jobs_limit(jobs, &user, &job);
@@ -257,9 +256,8 @@ TEST(test_limits_of_users_and_jobs)
     opts.user = (struct trib_jobs_limits){.slots = 256, .jobs = 2, .queued = 1};
     opts.job = (struct trib_jobs_limits){.slots = 200, .bytes = 150 * 1024};
     struct trib_jobs *jobs = table(&opts);
-    assert_status(
-        trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err),
-        TRIB_OK);
+    assert_ok(
+        trib_jobs_user(jobs, "eve", 1, &(struct trib_jobs_limits){.jobs = 1}, &err));
 
     struct trib_job_answer a = ask_for(jobs, T0, "a", "ana", 150, 0);
     assert_int_equal(a.slots, 150);
@@ -424,7 +422,7 @@ TEST(test_weights_on_a_thread)
     struct trib_jobs *jobs = table(&plain);
     struct trib_job_answer a;
 
-    assert_status(trib_jobs_user(jobs, "bob", 3, NULL, NULL), TRIB_OK);
+    assert_ok(trib_jobs_user(jobs, "bob", 3, NULL, NULL));
     for (uint32_t i = 0; i < 4; i++)
         trib_jobs_submit(jobs, T0,
                       &(struct trib_job_request){.name = "x",

@@ -186,12 +186,11 @@ static void simulate(struct sim *sim, uint32_t ends)
                                   .patience_ns = PATIENCE_S * S};
     char name[16];
 
-    assert_status(trib_jobs_create(&opts, NULL, &sim->jobs), TRIB_OK);
+    assert_ok(trib_jobs_create(&opts, NULL, &sim->jobs));
     for (uint32_t u = 0; u < sim->users; u++) {
         snprintf(name, sizeof(name), "user-%u", u);
-        assert_status(trib_jobs_user(sim->jobs, name, sim->kinds[u].weight,
-                                     &sim->per_user, NULL),
-                      TRIB_OK);
+        assert_ok(trib_jobs_user(sim->jobs, name, sim->kinds[u].weight, &sim->per_user,
+                                 NULL));
     }
     sim->now_ns = S;
     for (uint32_t i = 0; i < ends; i++) {
@@ -374,7 +373,7 @@ static struct relay start_relay(void)
     struct trib_jobs_opts opts = {.service = {.slots = 10, .jobs = 10, .queued = 500}};
     struct relay relay = {.now_ns = S};
 
-    assert_status(trib_jobs_create(&opts, NULL, &relay.jobs), TRIB_OK);
+    assert_ok(trib_jobs_create(&opts, NULL, &relay.jobs));
     return relay;
 }
 
@@ -396,14 +395,14 @@ TEST(test_new_weights)
 {
     struct relay relay = start_relay();
 
-    assert_status(trib_jobs_user(relay.jobs, "ana", 4, NULL, NULL), TRIB_OK);
-    assert_status(trib_jobs_user(relay.jobs, "bob", 4, NULL, NULL), TRIB_OK);
+    assert_ok(trib_jobs_user(relay.jobs, "ana", 4, NULL, NULL));
+    assert_ok(trib_jobs_user(relay.jobs, "bob", 4, NULL, NULL));
     queue_up(&relay, "ana", 200);
     queue_up(&relay, "bob", 200);
     assert_in_range(of_ana(&relay, 100), 49, 51);
-    assert_status(trib_jobs_user(relay.jobs, "ana", 1, NULL, NULL), TRIB_OK);
+    assert_ok(trib_jobs_user(relay.jobs, "ana", 1, NULL, NULL));
     assert_in_range(of_ana(&relay, 100), 18, 22);
-    assert_status(trib_jobs_user(relay.jobs, "ana", 12, NULL, NULL), TRIB_OK);
+    assert_ok(trib_jobs_user(relay.jobs, "ana", 12, NULL, NULL));
     assert_in_range(of_ana(&relay, 100), 73, 77);
     trib_jobs_destroy(relay.jobs);
 }

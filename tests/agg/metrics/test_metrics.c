@@ -13,15 +13,14 @@ TEST(test_adds_up_writers)
     struct trib_service_view view;
 
     assert_true(sample_create(&s));
-    assert_status(trib_metrics_open_mt(s.metrics, 1, 1, &second), TRIB_OK);
+    assert_ok(trib_metrics_open_mt(s.metrics, 1, 1, &second));
     second->lag[0].rank = 4;
     trib_metrics_count(second, TRIB_JOB_COUNTS_CHUNKS, 2);
     trib_metrics_slots(second, 3);
     trib_metrics_lag(second, 0, 100000); /* a bound belongs to what is below it */
     trib_metrics_lag(second, 0, 100001);
     trib_metrics_time(second, TRIB_TIME_CHUNK, UINT64_MAX / 4);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
     assert_int_equal(view.n, 3);
     assert_int_equal(view.held.slots, 448);
     assert_int_equal(view.uptime_ns, 160 * SAMPLE_S);
@@ -81,8 +80,7 @@ TEST(test_reasons_and_places)
     trib_metrics_place_mt(s.metrics, 1, &place);
     place.host[0].ranks = 4;
     trib_metrics_place_mt(s.metrics, 1, &place); /* the last one counts */
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_REFUSED], 2);
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_LOST], 1);
     assert_int_equal(view.reasons[TRIB_REFUSED_FOR_QUEUE], 1);
@@ -92,8 +90,7 @@ TEST(test_reasons_and_places)
     assert_null(view.jobs[1].place);
     trib_service_view_free(&view);
     trib_metrics_close_mt(s.metrics, 1);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
     assert_null(view.jobs[0].place);
     trib_service_view_free(&view);
     sample_destroy(&s);
@@ -128,19 +125,17 @@ TEST(test_stuck)
 
     assert_true(sample_create(&s));
     for (int i = 0; i < 2; i++)
-        assert_status(trib_metrics_open_mt(s.metrics, 1, 4, &more[i]), TRIB_OK);
+        assert_ok(trib_metrics_open_mt(s.metrics, 1, 4, &more[i]));
     trib_metrics_operation(more[0], operation(813, moved_ns));
     trib_metrics_operation(more[1], operation(814, moved_ns + 5 * SAMPLE_S));
-    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S, &view));
     assert_int_equal(view.jobs[0].operation.number, 813);
     assert_int_equal(view.jobs[0].operation.waits_for, 1);
     assert_true(view.jobs[0].stuck);
     assert_false(view.jobs[1].stuck);
     assert_string_equal(trib_job_phase_name(view.jobs[1].operation.phase), "idle");
     trib_service_view_free(&view);
-    assert_status(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S - 1, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, moved_ns + 5 * SAMPLE_S - 1, &view));
     assert_false(view.jobs[0].stuck);
     trib_service_view_free(&view);
     sample_destroy(&s);
@@ -155,10 +150,8 @@ TEST(test_what_is_gone_counts)
     assert_true(sample_create(&s));
     trib_metrics_close_mt(s.metrics, 1);
     assert_true(trib_jobs_remove(s.jobs, SAMPLE_T0 + 60 * SAMPLE_S, 1));
-    assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0 + 60 * SAMPLE_S),
-                  TRIB_OK);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 61 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0 + 60 * SAMPLE_S));
+    assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 61 * SAMPLE_S, &view));
     assert_int_equal(view.n, 2);
     assert_int_equal(view.jobs[0].count[TRIB_JOB_COUNTS_RECEIVED], 77);
     assert_int_equal(view.total[TRIB_JOB_COUNTS_RECEIVED], 1000077);
@@ -171,9 +164,8 @@ TEST(test_nothing)
     struct trib_metrics *metrics;
     struct trib_service_view view;
 
-    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &metrics),
-                  TRIB_OK);
-    assert_status(trib_metrics_view_mt(metrics, 5, &view), TRIB_OK);
+    assert_ok(trib_metrics_create(&(struct trib_metrics_opts){0}, &metrics));
+    assert_ok(trib_metrics_view_mt(metrics, 5, &view));
     assert_int_equal(view.n, 0);
     trib_service_view_free(&view);
     trib_metrics_destroy(metrics);
@@ -231,12 +223,11 @@ TEST(test_threads)
     struct stage stage = {0};
     struct trib_job_answer answer;
 
-    assert_status(trib_jobs_create(&limits, NULL, &stage.jobs), TRIB_OK);
+    assert_ok(trib_jobs_create(&limits, NULL, &stage.jobs));
     trib_jobs_submit(stage.jobs, 1,
                      &(struct trib_job_request){"x", "y", 1, 4, 8, 1, 0, 0}, &answer);
     assert_int_equal(answer.id, 1);
-    assert_status(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics),
-                  TRIB_OK);
+    assert_ok(trib_metrics_create(&(struct trib_metrics_opts){0}, &stage.metrics));
     assert_int_equal(tribtest_threads(1 + WRITERS, play, &stage), 0);
     trib_metrics_destroy(stage.metrics);
     trib_jobs_destroy(stage.jobs);

@@ -15,8 +15,7 @@ static struct trib_service_view view_of(struct sample *s)
 
     assert_true(sample_create(s));
     trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_QUEUE);
-    assert_status(trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view),
-                  TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
     view.process = (struct trib_process_view){true, 4096, 9, 1024, 1250000000,
                                               1700000000500000000};
     view.n_threads = 1;
@@ -292,9 +291,9 @@ TEST(test_series)
         trib_jobs_submit(s.jobs, SAMPLE_T0, &train, &again);
         assert_int_not_equal(again.verdict, TRIB_JOB_REFUSE);
     }
-    assert_status(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0), TRIB_OK);
+    assert_ok(trib_metrics_publish(s.metrics, s.jobs, SAMPLE_T0));
     trib_service_view_free(&view);
-    assert_status(trib_metrics_view_mt(s.metrics, SAMPLE_T0, &view), TRIB_OK);
+    assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0, &view));
     char *text = trib_metrics_text(&view);
     assert_non_null(text);
     assert_line(text, "tribd_job_ranks{id=\"1\",name=\"train-7\",user=\"ana\"} 4");

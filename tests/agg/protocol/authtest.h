@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <time.h>
 
 #include "agg/protocol/auth.h"
 #include "base/error.h"
@@ -236,8 +235,8 @@ static inline void meeting_begin(struct meeting *m)
     m->job.status = m->aggregator.status = TRIB_INPROGRESS;
     trib_error_clear(&m->job.err);
     trib_error_clear(&m->aggregator.err);
-    assert_status(trib_handshake_new(&job, &m->job.err, &m->job.hs), TRIB_OK);
-    assert_status(trib_handshake_new(&aggregator, NULL, &m->aggregator.hs), TRIB_OK);
+    assert_ok(trib_handshake_new(&job, &m->job.err, &m->job.hs));
+    assert_ok(trib_handshake_new(&aggregator, NULL, &m->aggregator.hs));
 }
 
 static inline void meeting_end(struct meeting *m)
@@ -274,8 +273,7 @@ static inline void meeting_run(struct meeting *m)
     struct frame next = {.from = TRIB_CONTROL_JOB};
 
     meeting_begin(m);
-    assert_status(trib_handshake_begin(m->job.hs, &m->job.err, next.bytes, &next.n),
-                  TRIB_OK);
+    assert_ok(trib_handshake_begin(m->job.hs, &m->job.err, next.bytes, &next.n));
     while (next.n) {
         assert_in_range(m->n_sent, 0, AUTHTEST_FRAMES - 1);
         m->sent[m->n_sent] = next;

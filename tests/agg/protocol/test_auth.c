@@ -165,7 +165,7 @@ static void test_previous_key(void **state)
     struct trib_error err = {0};
 
     (void)state;
-    assert_status(authtest_open_keys("key", "other", &err, &both), TRIB_OK);
+    assert_ok(authtest_open_keys("key", "other", &err, &both));
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct trib_auth *a = open_auth("key", rows[i].job);
         struct meeting m = {.job.auth = a, .aggregator.auth = both};
@@ -188,7 +188,7 @@ static void test_previous_key(void **state)
     trib_auth_free(other);
     assert_false(trib_auth_repeats_key(both));
     trib_auth_free(both);
-    assert_status(authtest_open_keys("key", "same", &err, &both), TRIB_OK);
+    assert_ok(authtest_open_keys("key", "same", &err, &both));
     assert_true(trib_auth_repeats_key(both) && trib_auth_takes(both, TRIB_AUTH_KEY));
     assert_false(trib_auth_takes(both, TRIB_AUTH_MUNGE));
     trib_auth_free(both);
@@ -228,7 +228,7 @@ static void test_other_realm(void **state)
     (void)state;
     need_munged();
     a = open_auth("munge", NULL);
-    assert_status(authtest_open("munge", NULL, &elsewhere, NULL, &b), TRIB_OK);
+    assert_ok(authtest_open("munge", NULL, &elsewhere, NULL, &b));
     struct meeting m = {.job.auth = a, .aggregator.auth = b};
     meeting_run(&m);
     check_failed(&m, &m.aggregator, TRIB_ERR_CONFIG, "need the same munge.key");
@@ -252,7 +252,7 @@ static void test_users(void **state)
     if (geteuid())
         tribtest_skip("only root can be several users");
     strict = open_auth("munge", NULL);
-    assert_status(trib_auth_open(&opts, NULL, &open_to), TRIB_OK);
+    assert_ok(trib_auth_open(&opts, NULL, &open_to));
     struct meeting m = {.job = {.auth = strict, .uid = 65534},
                         .aggregator.auth = strict};
     meeting_run(&m);
@@ -374,8 +374,7 @@ static void replay(struct meeting m, enum trib_control_role whom,
     struct side *side = whom == TRIB_CONTROL_JOB ? &again.aggregator : &again.job;
     if (whom == TRIB_CONTROL_AGGREGATOR) {
         struct frame hello;
-        assert_status(trib_handshake_begin(side->hs, NULL, hello.bytes, &hello.n),
-                      TRIB_OK);
+        assert_ok(trib_handshake_begin(side->hs, NULL, hello.bytes, &hello.n));
     }
     for (int i = 0; i < m.n_sent; i++) {
         if (m.sent[i].from != whom)
@@ -410,7 +409,7 @@ static void test_reflection(void **state)
     struct trib_auth *auth = open_meeting(how, &m);
 
     meeting_begin(&m);
-    assert_status(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n), TRIB_OK);
+    assert_ok(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n));
     frame = side_take(&m.aggregator, &frame); /* WELCOME: anybody can say that */
     frame = side_take(&m.job, &frame);
     assert_true(frame.n > 0);
@@ -433,13 +432,11 @@ static void test_out_of_turn(void **state)
 
     (void)state;
     meeting_begin(&m);
-    assert_status(trib_control_put(&alive, frame.bytes, sizeof(frame.bytes), &frame.n),
-                  TRIB_OK);
+    assert_ok(trib_control_put(&alive, frame.bytes, sizeof(frame.bytes), &frame.n));
     side_take(&m.aggregator, &frame);
     check_failed(&m, &m.aggregator, TRIB_ERR_PROTOCOL, "sent ALIVE when HELLO was");
-    assert_status(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n), TRIB_OK);
-    assert_status(trib_control_put(&said, frame.bytes, sizeof(frame.bytes), &frame.n),
-                  TRIB_OK);
+    assert_ok(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n));
+    assert_ok(trib_control_put(&said, frame.bytes, sizeof(frame.bytes), &frame.n));
     frame.from = TRIB_CONTROL_AGGREGATOR;
     side_take(&m.job, &frame);
     check_failed(&m, &m.job, TRIB_ERR_CONFIG, "closed the connection: go away");

@@ -208,10 +208,10 @@ TEST(test_golden)
         size_t used = 0;
         size_t n = from_hex(golden[i].hex, expected);
         m = golden[i].message;
-        assert_status(trib_control_put(&m, bytes, sizeof(bytes), &used), TRIB_OK);
+        assert_ok(trib_control_put(&m, bytes, sizeof(bytes), &used));
         assert_int_equal(used, n);
         assert_memory_equal(bytes, expected, n);
-        assert_status(read_one(expected, n, sender(m.kind), &got), TRIB_OK);
+        assert_ok(read_one(expected, n, sender(m.kind), &got));
         struct trib_control_bytes *data = rest_of(&got);
         if (data) {
             const struct trib_control_bytes *sent = rest_of(&m);
@@ -353,7 +353,7 @@ TEST(test_limits)
 #undef REFUSED
     fill(TRIB_CONTROL_ERROR, &m);
     memcpy(m.said.text, "\033\n\377", 3);
-    assert_status(trib_control_put(&m, bytes, sizeof(bytes), &used), TRIB_OK);
+    assert_ok(trib_control_put(&m, bytes, sizeof(bytes), &used));
     assert_memory_equal(bytes + 14, "??\377", 3);
     assert_status(trib_control_put(&m, bytes, used - 1, &used), TRIB_ERR_OVERFLOW);
 }
@@ -412,7 +412,7 @@ static struct trib_control_conn *open_conn(int *other_out)
     int fds[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    assert_status(trib_control_conn_new(fds[0], &conn), TRIB_OK);
+    assert_ok(trib_control_conn_new(fds[0], &conn));
     *other_out = fds[1];
     return conn;
 }
@@ -430,7 +430,7 @@ TEST(test_split_reads)
         assert_status(trib_control_conn_fill(conn), TRIB_INPROGRESS);
         for (size_t b = 0; b < 2 * n; b++) {
             assert_int_equal(write(other, bytes + b % n, 1), 1);
-            assert_status(trib_control_conn_fill(conn), TRIB_OK);
+            assert_ok(trib_control_conn_fill(conn));
             assert_status(trib_control_conn_take(conn, 0, from, &frame),
                           b % n == n - 1 ? TRIB_OK : TRIB_INPROGRESS);
         }
@@ -453,13 +453,13 @@ TEST(test_several_at_once)
     for (size_t i = 0; i < 3; i++)
         memcpy(all + i * n, bytes, n);
     assert_int_equal(write(other, all, 2 * n + n / 2), 2 * n + n / 2);
-    assert_status(trib_control_conn_fill(conn), TRIB_OK);
+    assert_ok(trib_control_conn_fill(conn));
     for (size_t i = 0; i < 3; i++)
         assert_status(trib_control_conn_take(conn, 0, TRIB_CONTROL_JOB, &frame),
                       i < 2 ? TRIB_OK : TRIB_INPROGRESS);
     assert_int_equal(write(other, all + n / 2, n - n / 2), n - n / 2);
-    assert_status(trib_control_conn_fill(conn), TRIB_OK);
-    assert_status(trib_control_conn_take(conn, 0, TRIB_CONTROL_JOB, &frame), TRIB_OK);
+    assert_ok(trib_control_conn_fill(conn));
+    assert_ok(trib_control_conn_take(conn, 0, TRIB_CONTROL_JOB, &frame));
     assert_memory_equal(frame.head, bytes, n);
     close(other);
     trib_control_conn_free(conn);
@@ -481,8 +481,7 @@ TEST(test_back_pressure)
 
     while ((room = trib_control_conn_room(conn, TRIB_CONTROL_FRAME_BYTES))) {
         data[0] = (uint8_t)sent;
-        assert_status(trib_control_put(&m, room, TRIB_CONTROL_FRAME_BYTES, &used),
-                      TRIB_OK);
+        assert_ok(trib_control_put(&m, room, TRIB_CONTROL_FRAME_BYTES, &used));
         trib_control_conn_add(conn, used);
         (void)trib_control_conn_flush(conn);
         assert_in_range(++sent, 1, 255);
@@ -502,7 +501,7 @@ TEST(test_back_pressure)
         read_bytes += have;
     }
     assert_int_equal(read_bytes, sent * used);
-    assert_status(trib_control_conn_flush(conn), TRIB_OK);
+    assert_ok(trib_control_conn_flush(conn));
     assert_int_equal(trib_control_conn_events(conn), POLLIN);
     close(other);
     trib_control_conn_free(conn);
@@ -523,10 +522,9 @@ TEST(test_end)
     assert_non_null(room);
     memcpy(room, bytes, n);
     trib_control_conn_add(conn, n);
-    assert_status(trib_control_conn_flush(conn), TRIB_OK);
-    assert_status(trib_control_conn_fill(conn), TRIB_OK);
-    assert_status(trib_control_conn_take(conn, 0, TRIB_CONTROL_AGGREGATOR, &frame),
-                  TRIB_OK);
+    assert_ok(trib_control_conn_flush(conn));
+    assert_ok(trib_control_conn_fill(conn));
+    assert_ok(trib_control_conn_take(conn, 0, TRIB_CONTROL_AGGREGATOR, &frame));
     assert_int_equal(frame.kind, TRIB_CONTROL_ERROR);
     assert_status(trib_control_conn_fill(conn), TRIB_ERR_PEER_LOST);
     trib_control_conn_free(conn);

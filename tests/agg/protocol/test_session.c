@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agg/protocol/session.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -44,7 +43,7 @@ static struct trib_session *open_session(int fd, enum trib_control_role role,
         .err = err};
 
     trib_error_clear(err);
-    assert_status(trib_session_open(&opts, &session), TRIB_OK);
+    assert_ok(trib_session_open(&opts, &session));
     return session;
 }
 
@@ -86,7 +85,7 @@ static void line_open(struct line *l, const char *method)
     int frames = strcmp(method, "none") ? 4 : 2;
 
     memset(l, 0, sizeof(*l));
-    assert_status(authtest_open(method, "key", NULL, NULL, &l->auth), TRIB_OK);
+    assert_ok(authtest_open(method, "key", NULL, NULL, &l->auth));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
     l->near[0] = a[1];
@@ -123,7 +122,7 @@ static struct sealed send_plan(struct line *l, uint32_t number)
 {
     struct trib_control m = plan(number, "sum of secrets");
 
-    assert_status(trib_session_send(l->job, &m), TRIB_OK);
+    assert_ok(trib_session_send(l->job, &m));
     return read_frame(l->near[0]);
 }
 
@@ -159,7 +158,7 @@ TEST(test_messages)
             bool legible = memmem(f.bytes, f.n, "secrets", 7) != NULL;
             assert_int_equal(legible, i == 1);
             write_frame(l.near[1], &f);
-            assert_status(trib_session_step(l.aggregator, &l.got), TRIB_OK);
+            assert_ok(trib_session_step(l.aggregator, &l.got));
             assert_int_equal(l.got.kind, TRIB_CONTROL_PLAN);
             assert_int_equal(l.got.plan.number, n);
             assert_string_equal(l.got.plan.text, "sum of secrets");
@@ -167,10 +166,10 @@ TEST(test_messages)
         }
         struct trib_control ok = {.kind = TRIB_CONTROL_PLAN_OK,
                                   .answer = {.number = 99}};
-        assert_status(trib_session_send(l.aggregator, &ok), TRIB_OK);
+        assert_ok(trib_session_send(l.aggregator, &ok));
         struct sealed f = read_frame(l.near[1]);
         write_frame(l.near[0], &f);
-        assert_status(trib_session_step(l.job, &l.got), TRIB_OK);
+        assert_ok(trib_session_step(l.job, &l.got));
         assert_int_equal(l.got.answer.number, 99);
         line_close(&l);
     }
@@ -212,7 +211,7 @@ TEST(test_order)
     line_open(&l, "key"); /* repeated */
     f = send_plan(&l, 1);
     write_frame(l.near[1], &f);
-    assert_status(trib_session_step(l.aggregator, &l.got), TRIB_OK);
+    assert_ok(trib_session_step(l.aggregator, &l.got));
     write_frame(l.near[1], &f);
     refuses(&l, "broken seal");
     line_close(&l);
@@ -240,10 +239,10 @@ TEST(test_foreign)
 
     line_open(&l, "key"); /* back to its sender: of a kind that both may send */
     struct trib_control bye = {.kind = TRIB_CONTROL_GOODBYE, .said = {"done"}};
-    assert_status(trib_session_send(l.aggregator, &bye), TRIB_OK);
+    assert_ok(trib_session_send(l.aggregator, &bye));
     f = read_frame(l.near[1]);
     write_frame(l.near[0], &f);
-    assert_status(trib_session_step(l.job, &l.got), TRIB_OK);
+    assert_ok(trib_session_step(l.job, &l.got));
     assert_int_equal(l.got.kind, TRIB_CONTROL_GOODBYE);
     write_frame(l.near[1], &f);
     refuses(&l, "broken seal");
@@ -259,7 +258,7 @@ TEST(test_foreign)
 
     line_open(&l, "key"); /* never sealed at all */
     struct trib_control m = plan(1, "sum of all that is left");
-    assert_status(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
+    assert_ok(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n));
     write_frame(l.near[1], &f);
     refuses(&l, "broken seal");
     line_close(&l);
@@ -275,10 +274,10 @@ TEST(test_other_job)
             .job = "train-7", .ranks = 2, .aggregators = 1, .weight = 1, .slots = 8}};
 
     line_open(&l, "none");
-    assert_status(trib_session_send(l.job, &join), TRIB_OK);
+    assert_ok(trib_session_send(l.job, &join));
     struct sealed f = read_frame(l.near[0]);
     write_frame(l.near[1], &f);
-    assert_status(trib_session_step(l.aggregator, &l.got), TRIB_OK);
+    assert_ok(trib_session_step(l.aggregator, &l.got));
     assert_string_equal(l.got.join.job, "train-7");
     strcpy(join.join.job, "train-8");
     assert_status(trib_session_send(l.job, &join), TRIB_ERR_INVALID);
@@ -290,7 +289,7 @@ TEST(test_other_job)
     line_open(&l, "none");
     struct trib_control m = {.kind = TRIB_CONTROL_AUTH,
                              .auth = {TRIB_CONTROL_PROOF, {(const uint8_t *)"x", 1}}};
-    assert_status(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
+    assert_ok(trib_control_put(&m, f.bytes, sizeof(f.bytes), &f.n));
     write_frame(l.near[1], &f);
     refuses(&l, "authentication was restarted");
     line_close(&l);
@@ -309,7 +308,7 @@ TEST(test_silent_in_handshake)
         int b[2];
         struct trib_session_opts opts = {
             .auth = NULL, .job = "train-7", .handshake_ms = 300};
-        assert_status(authtest_open("key", "key", NULL, NULL, &l.auth), TRIB_OK);
+        assert_ok(authtest_open("key", "key", NULL, NULL, &l.auth));
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
         l.near[0] = a[1];
@@ -319,12 +318,12 @@ TEST(test_silent_in_handshake)
         opts.role = TRIB_CONTROL_JOB;
         opts.peer = "tribd at node7";
         opts.err = &l.job_err;
-        assert_status(trib_session_open(&opts, &l.job), TRIB_OK);
+        assert_ok(trib_session_open(&opts, &l.job));
         opts.fd = b[0];
         opts.role = TRIB_CONTROL_AGGREGATOR;
         opts.peer = "a job at node3";
         opts.err = &l.aggregator_err;
-        assert_status(trib_session_open(&opts, &l.aggregator), TRIB_OK);
+        assert_ok(trib_session_open(&opts, &l.aggregator));
         for (int i = 0; i < passed; i++) {
             struct sealed f = read_frame(l.near[i % 2]);
             write_frame(l.near[1 - i % 2], &f);
@@ -366,7 +365,7 @@ TEST(test_silence_and_alive)
                                      .handshake_ms = 5000 * (int)tribtest_slowness(),
                                      .silent_ms = limit,
                                      .err = &l.aggregator_err};
-    assert_status(trib_session_open(&opts, &l.aggregator), TRIB_OK);
+    assert_ok(trib_session_open(&opts, &l.aggregator));
     while (!trib_session_ready(l.job) || !trib_session_ready(l.aggregator))
         step(&l);
     /* It lives as long as both are driven. */
@@ -402,18 +401,15 @@ TEST(test_chatter)
 
     line_open(&l, "none");
     for (size_t at = 0; at < sizeof(chatter); at += used)
-        assert_status(
-            trib_control_put(&alive, chatter + at, sizeof(chatter) - at, &used),
-            TRIB_OK);
+        assert_ok(trib_control_put(&alive, chatter + at, sizeof(chatter) - at, &used));
     assert_int_equal(write(l.near[1], chatter, sizeof(chatter)), sizeof(chatter));
     assert_status(trib_session_step(l.aggregator, &l.got), TRIB_INPROGRESS);
     assert_int_equal(ioctl(trib_session_fd(l.aggregator), FIONREAD, &left), 0);
     assert_true(left > 0);
-    assert_status(trib_control_put(&bye, f.bytes, sizeof(f.bytes), &f.n), TRIB_OK);
+    assert_ok(trib_control_put(&bye, f.bytes, sizeof(f.bytes), &f.n));
     write_frame(l.near[1], &f);
-    assert_status(trib_session_take_wait(
-                      l.aggregator, trib_deadline_ms(tribtest_patience_ms()), &l.got),
-                  TRIB_OK);
+    assert_ok(trib_session_take_wait(l.aggregator,
+                                     trib_deadline_ms(tribtest_patience_ms()), &l.got));
     assert_int_equal(l.got.kind, TRIB_CONTROL_GOODBYE);
     line_close(&l);
 }
@@ -436,7 +432,7 @@ TEST(test_unauthenticated)
     struct line l = {.near = {-1, -1}};
     int fds[2];
 
-    assert_status(authtest_open("key", "key", NULL, NULL, &l.auth), TRIB_OK);
+    assert_ok(authtest_open("key", "key", NULL, NULL, &l.auth));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     l.aggregator =
         open_session(fds[0], TRIB_CONTROL_AGGREGATOR, l.auth, &l.aggregator_err);

@@ -188,10 +188,10 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
     struct trib_error err = {0};
     struct trib_store_found found;
 
-    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, &err, &found), TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, NULL, &table));
+    assert_ok(trib_store_table_open(table, &spec, &err, &found));
     draw(&p, 99, wire, p.x, p.i);
-    assert_status(trib_store_set(table, found.vector, wire, &err), TRIB_OK);
+    assert_ok(trib_store_set(table, found.vector, wire, &err));
     for (uint32_t n = 0; n < PUSHES; n++) {
         const bool rated = scene->rate > 0 && n % 3 == 2;
         struct trib_store_table_push push = {.rank = n % RANKS,
@@ -206,14 +206,12 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
             p.listed = listed;
             assert_int_equal(keep_listed(&p, wire), push.count);
         }
-        assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
-                      TRIB_OK);
+        assert_ok(trib_store_table_push(table, found.vector, &push, NULL, &err));
         push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
         if (push.gives)
             expect(&p, strncmp(scene->rule, "elastic", 7) ? p.x : g, p.i, wire);
         if (n % 4 == 0) { /* it comes again */
-            assert_status(trib_store_table_push(table, found.vector, &push, NULL, &err),
-                          TRIB_OK);
+            assert_ok(trib_store_table_push(table, found.vector, &push, NULL, &err));
         }
         assert_int_equal(trib_store_version(table, found.vector), n + 1);
         assert_int_equal(trib_store_clock(table, found.vector, n % RANKS),
@@ -257,14 +255,12 @@ TEST(test_again)
     struct trib_store_table *table;
     struct trib_store_found found;
 
-    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
-    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
-                  TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, NULL, &table));
+    assert_ok(trib_store_table_open(table, &spec, NULL, &found));
+    assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
     assert_true(x == 4);
     x = 8;
-    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
-                  TRIB_OK);
+    assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
     assert_true(x == 6); /* half of the way to the centre, which is 4 */
     trib_store_read(table, found.vector, 0, 1, &x);
     assert_true(x == 4);
@@ -291,8 +287,8 @@ TEST(test_refused)
     struct trib_store_table_push push = {.rank = 2, .number = 2, .data = data};
     struct trib_store_found found;
 
-    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &good, NULL, &found), TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, NULL, &table));
+    assert_ok(trib_store_table_open(table, &good, NULL, &found));
     s.count = 5;
     refused(table, &s, TRIB_ERR_MISMATCH, "exists with 4 elements of f32");
     s = (struct trib_store_spec){"y", TRIB_BOOL, 4, "sum"};
@@ -314,8 +310,7 @@ TEST(test_refused)
                   TRIB_ERR_INVALID);
     assert_int_equal(trib_store_version(table, found.vector), 0);
     push.rate = 0;
-    assert_status(trib_store_table_push(table, found.vector, &push, NULL, NULL),
-                  TRIB_OK);
+    assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
     assert_status(trib_store_set(table, found.vector, data, NULL), TRIB_ERR_BUSY);
     assert_int_equal(trib_store_table_size(table), 1);
     trib_store_table_destroy(table);
@@ -352,7 +347,7 @@ TEST(test_rule_texts)
     memset(longer, 'x', sizeof(longer));
     longer[sizeof(longer) - 1] = 0;
     assert_status(trib_store_rule_parse(longer, NULL, &rule), TRIB_ERR_INVALID);
-    assert_status(trib_store_rule_parse("adam:rate=0.5,eps=1", NULL, &rule), TRIB_OK);
+    assert_ok(trib_store_rule_parse("adam:rate=0.5,eps=1", NULL, &rule));
     assert_true(rule.param[TRIB_ADAM_BETA2] == 0.999 && rule.param[TRIB_ADAM_EPS] == 1);
 }
 
@@ -365,8 +360,8 @@ TEST(test_quota)
     struct trib_store_table *table;
     struct trib_store_found found;
 
-    assert_status(trib_store_table_create(RANKS, &quota, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, &quota, &table));
+    assert_ok(trib_store_table_open(table, &spec, NULL, &found));
     assert_in_range(trib_quota_held_mt(&quota), 12000, 13000);
     refused(table, &more, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
     refused(table, &most, TRIB_ERR_NO_RESOURCE, "more than the job, its user or");
@@ -415,8 +410,8 @@ TEST(test_in_step)
     pthread_t threads[RANKS];
     void *done;
 
-    assert_status(trib_store_table_create(RANKS, NULL, &table), TRIB_OK);
-    assert_status(trib_store_table_open(table, &spec, NULL, &found), TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, NULL, &table));
+    assert_ok(trib_store_table_open(table, &spec, NULL, &found));
     for (uint32_t r = 0; r < RANKS; r++) {
         s[r] = (struct stepper){table, r, 0};
         assert_int_equal(pthread_create(&threads[r], NULL, push_in_step, &s[r]), 0);

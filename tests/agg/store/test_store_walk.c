@@ -35,9 +35,8 @@ static void *push(void *arg)
             .rank = p->rank, .number = n, .data = x, .gives = n % 2};
         for (int i = 0; i < COUNT; i++)
             x[i] = 1;
-        assert_status(
-            trib_store_table_push(p->rig->table, p->rig->vector, &one, NULL, NULL),
-            TRIB_OK);
+        assert_ok(
+            trib_store_table_push(p->rig->table, p->rig->vector, &one, NULL, NULL));
         for (int i = 0; one.gives && i < COUNT; i++)
             assert_true(x[i] == (float)one.version);
     }
@@ -67,7 +66,7 @@ static void copy(const struct rig *rig, uint8_t *room)
     trib_snapshot_copy(&image, &about, &walk, room);
     trib_store_walk_end(&walk);
     trib_snapshot_seal(room, bytes);
-    assert_status(trib_snapshot_read(room, bytes, NULL, &read), TRIB_OK);
+    assert_ok(trib_snapshot_read(room, bytes, NULL, &read));
     for (int r = 0; r < RANKS; r++)
         sum += ((const uint64_t *)read.image.clock)[r];
     assert_int_equal(sum, read.about.version);
@@ -108,8 +107,8 @@ TEST(test_at_once)
     struct trib_store_found found;
     pthread_t threads[RANKS + 2];
 
-    assert_status(trib_store_table_create(RANKS, NULL, &rig.table), TRIB_OK);
-    assert_status(trib_store_table_open(rig.table, &spec, NULL, &found), TRIB_OK);
+    assert_ok(trib_store_table_create(RANKS, NULL, &rig.table));
+    assert_ok(trib_store_table_open(rig.table, &spec, NULL, &found));
     rig.vector = found.vector;
     for (uint32_t r = 0; r < RANKS; r++) {
         pushers[r] = (struct pusher){&rig, r};

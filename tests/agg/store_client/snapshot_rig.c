@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/agg/store_client/snapshot_rig.h"
 
-#include "tests/harness/tribtest.h"
-
 void snapshot_rig_need(const struct ranks_self *self, const trib_store_t *store,
                        trib_status_t st, const char *what)
 {
@@ -87,11 +85,10 @@ void snapshot_rig_kill(const struct ranks_self *self, struct snapshot_rig *rig, 
 trib_store_t *snapshot_rig_store(const struct ranks_self *self, const char *key,
                                  uint64_t pushes)
 {
-    trib_store_opts_t o = TRIB_STORE_OPTS_INIT;
     trib_store_t *store = NULL;
+    trib_store_opts_t o =
+        sized(trib_store_opts_t, .key = key, .snapshot_pushes = pushes);
 
-    o.key = key;
-    o.snapshot_pushes = pushes;
     if (trib_store_open_with(self->comm, &o, &store) != TRIB_OK)
         ranks_die(self, "open: %s", trib_last_error(self->comm));
     return store;

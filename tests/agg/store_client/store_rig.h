@@ -3,12 +3,9 @@
 #ifndef TESTS_AGG_STORE_CLIENT_STORE_RIG_H
 #define TESTS_AGG_STORE_CLIENT_STORE_RIG_H
 
-#include <string.h>
-
 #include "tests/harness/cutting_proxy.h"
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
-#include "tests/harness/tribtest.h"
 
 static trib_vector_t *make(const struct ranks_self *self, trib_store_t *store,
                            const trib_vector_desc_t *d)
@@ -35,22 +32,14 @@ static void refused(const struct ranks_self *self, const trib_store_t *store,
                   words, trib_status_name(st), trib_store_error(store));
 }
 
-static bool begin(struct daemon_process *d)
-{
-    *d = (struct daemon_process){.threads = 2};
-    assert_true(daemon_folder(d->folder));
-    return daemon_run(d);
-}
-
 /* 1 to 3 ranks run `fn` beside a tribd. */
 static inline void ranks_on_daemon(int (*fn)(struct ranks_self *self),
                                    const char *transport)
 {
-    struct daemon_process d;
+    struct daemon_process d = {.threads = 2};
     char config[160];
 
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     for (int size = 1; size <= 3; size++) {
         snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d", transport, d.port);
         ranks_pass(.size = size, .fn = fn, .config = config, .seconds = 100);
@@ -61,12 +50,11 @@ static inline void ranks_on_daemon(int (*fn)(struct ranks_self *self),
 /* Two ranks run `fn` over connections to a tribd that are cut. */
 static inline void ranks_cut(int (*fn)(struct ranks_self *self))
 {
-    struct daemon_process d;
+    struct daemon_process d = {.threads = 2};
     char config[160];
     int port;
 
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     const pid_t pid = cutting_proxy_start(d.port, &port);
     snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d", port);
     ranks_pass(.size = 2, .fn = fn, .config = config, .noisy = true);

@@ -3,8 +3,6 @@
  * Stores in a tribd: pushes and pulls of several ranks and vectors against plain C,
  * what is refused, and connections that are cut anywhere.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "build-config.h"
@@ -144,14 +142,12 @@ static void elastic(const struct ranks_self *self, trib_store_t *store)
 /* After each refusal the store goes on. */
 static void refusals(const struct ranks_self *self, trib_store_t *store)
 {
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
     trib_vector_t *v = NULL, *other = NULL;
     float x[3] = {1, 2, 3};
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "small", .count = 3);
 
-    d.name = "small";
-    d.count = 3;
     v = make(self, store, &d);
     refused(self, store, trib_store_create(store, &d, &other), TRIB_ERR_INVALID,
             "exists already");
@@ -187,13 +183,11 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
 /* In step: whoever pulls after its k-th push has at least k pushes of each rank. */
 static void in_step(const struct ranks_self *self, trib_store_t *store)
 {
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     uint64_t version;
     int32_t one = 1, x;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "step", .count = 1, .dtype = TRIB_I32);
 
-    d.name = "step";
-    d.count = 1;
-    d.dtype = TRIB_I32;
     trib_vector_t *v = make(self, store, &d);
     for (int bound = 0; bound < 3; bound++) {
         need(self, store, trib_store_set_staleness(store, bound), "a bound");
@@ -214,15 +208,13 @@ static void in_step(const struct ranks_self *self, trib_store_t *store)
 /* Rank 0 waits for versions that the last rank makes, and for one that never comes. */
 static void versions(const struct ranks_self *self, trib_store_t *store)
 {
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
     const int last = self->size - 1;
     uint64_t version = 0;
     double x = 1;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "news", .count = 1, .dtype = TRIB_F64);
 
-    d.name = "news";
-    d.count = 1;
-    d.dtype = TRIB_F64;
     trib_vector_t *v = make(self, store, &d);
     for (uint64_t n = 1; n <= 20 && self->rank == last; n++) {
         need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
@@ -326,12 +318,11 @@ static int killed(struct ranks_self *self)
 
 TEST(test_killed)
 {
-    struct daemon_process d;
+    struct daemon_process d = {.threads = 2};
     char config[160];
     int status;
 
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "transport=tcp;service=127.0.0.1:%d", d.port);
     ranks_pass(.size = 2, .fn = killed, .arg = &d, .config = config, .noisy = true);
     while (!daemon_ended(&d, &status))

@@ -6,11 +6,8 @@
  * wait ends at its timeout although the connection is cut again and again.
  */
 #include <arpa/inet.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/agg/store_client/store_rig.h"
 
@@ -220,11 +217,10 @@ static int waits(struct ranks_self *self)
 
 static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
-    struct daemon_process d;
+    struct daemon_process d = {.threads = 2};
     char config[160];
 
-    if (!begin(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config),
              "transport=shm;stop_timeout_ms=100;service=127.0.0.1:%d", d.port);
     ranks_pass(.size = size, .fn = fn, .arg = &d, .config = config, .noisy = true,

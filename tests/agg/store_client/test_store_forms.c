@@ -33,16 +33,14 @@ static uint64_t index_of(int rank, int push, int i)
 /* All ranks push pairs of integers at once. */
 static void sparse_sums(const struct ranks_self *self, trib_store_t *store)
 {
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
     uint64_t *indices = some(self, PAIRS, sizeof(*indices)), version;
     int16_t *values = some(self, PAIRS, sizeof(*values));
     int16_t *x = some(self, LONG, sizeof(*x)), *right = some(self, LONG, sizeof(*x));
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "pairs", .count = LONG, .dtype = TRIB_I16);
 
-    d.name = "pairs";
-    d.count = LONG;
-    d.dtype = TRIB_I16;
     trib_vector_t *v = make(self, store, &d);
     for (int n = 0; n < PUSHES; n++) {
         for (int r = 0; r < self->size; r++)
@@ -277,16 +275,13 @@ static void coded_sums(const struct ranks_self *self, trib_store_t *store,
 {
     static const char *const codecs[] = {"topk:ratio=0.01", "efsign", "qsgd:bits=4",
                                          "topk:ratio=0.05+f16", "natural"};
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT, bad = TRIB_PUSH_OPTS_INIT;
     struct plain p = plain_open(self, name, dtype);
     uint8_t *got = some(self, LONG, 4);
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = name, .count = LONG, .dtype = dtype,
+              .push_codec = codecs[0], .pull_codec = "bf16");
 
-    d.name = name;
-    d.count = LONG;
-    d.dtype = dtype;
-    d.push_codec = codecs[0];
-    d.pull_codec = "bf16";
     trib_vector_t *v = make(self, store, &d);
     for (int n = 0; n < 5 * self->size; n++) {
         const int rank = n % self->size, number = n / self->size + 1;
@@ -334,14 +329,12 @@ static void refused_fields(const struct ranks_self *self, trib_store_t *store,
 static void refusals(const struct ranks_self *self, trib_store_t *store)
 {
     static const uint64_t far[] = {0, 3}, near[] = {0, 2};
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
     trib_vector_t *v, *w = NULL;
     float x[3] = {1, 2, 3};
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "small", .count = 3);
 
-    d.name = "small";
-    d.count = 3;
     v = make(self, store, &d);
     o.indices = p.indices = far;
     o.count = p.count = 2;

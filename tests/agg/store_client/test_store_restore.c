@@ -3,8 +3,6 @@
  * A kill -9 of a store's tribd at any moment: all ranks hear which version is safe, and
  * go back there or to a rank's copy; each push is applied once.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/agg/store_client/snapshot_rig.h"
 
@@ -22,11 +20,9 @@ static void create(const struct ranks_self *self, trib_store_t *store,
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_BF16, TRIB_I64};
 
     for (int i = 0; i < VECTORS; i++) {
-        trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
-        d.name = names[i];
-        d.count = (size_t)(ODD - i);
-        d.dtype = dtypes[i];
-        d.rule = rules[i];
+        trib_vector_desc_t d =
+            sized(trib_vector_desc_t, .name = names[i], .count = (size_t)(ODD - i),
+                  .dtype = dtypes[i], .rule = rules[i]);
         snapshot_rig_need(self, store, trib_store_create(store, &d, &v[i]), "create");
     }
 }
@@ -263,16 +259,13 @@ static pid_t kill_later(const struct snapshot_rig *rig, int i, unsigned us)
 static int kill_anywhere(struct ranks_self *self)
 {
     struct snapshot_rig *rig = self->arg;
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_store_t *store = snapshot_rig_store(self, NULL, 2);
     trib_vector_t *v = NULL;
     unsigned us = 1000;
     uint64_t version = 0, last = 0, furthest = 0;
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "sum", .count = COUNT,
+                                 .dtype = TRIB_I64, .shards = rig->n);
 
-    d.name = "sum";
-    d.count = COUNT;
-    d.dtype = TRIB_I64;
-    d.shards = rig->n;
     snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
     snapshot_rig_need(self, store, trib_store_snapshot(store, v, NULL),
                       "the first snapshot");
@@ -335,10 +328,8 @@ static int one_of_two(struct ranks_self *self)
 
     for (int i = 0; i < 6; i++) {
         char name[] = {'v', (char)('0' + i), '\0'};
-        trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
-        d.name = name;
-        d.count = 1;
-        d.dtype = TRIB_I32;
+        trib_vector_desc_t d =
+            sized(trib_vector_desc_t, .name = name, .count = 1, .dtype = TRIB_I32);
         snapshot_rig_need(self, store, trib_store_create(store, &d, &v[i]), "create");
         snapshot_rig_need(self, store, trib_store_push(v[i], &one, NULL, NULL), "push");
         ranks_ok(self, trib_barrier(self->comm));

@@ -8,7 +8,6 @@
 #include "build-config.h"
 #include "tests/agg/store_client/snapshot_rig.h"
 #include "tests/harness/rng_draw.h"
-#include "tests/harness/tribtest.h"
 
 enum { UNIT = 65536, MOST = 3 * UNIT + 4001, PUSHES = 7, DAEMONS = 3 };
 

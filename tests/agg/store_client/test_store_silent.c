@@ -32,11 +32,10 @@ struct run {
 static trib_status_t open_store(trib_comm_t *comm, const char *key,
                                 trib_vector_t **out)
 {
-    trib_store_opts_t opts = TRIB_STORE_OPTS_INIT;
     trib_vector_desc_t desc = TRIB_VECTOR_DESC_INIT;
     trib_store_t *store;
+    trib_store_opts_t opts = sized(trib_store_opts_t, .key = key);
 
-    opts.key = key;
     desc.name = "v";
     desc.count = 4;
     const trib_status_t st = trib_store_open_with(comm, &opts, &store);
@@ -143,11 +142,9 @@ struct apart {
 static trib_status_t make(trib_store_t *store, const char *name, int shards,
                           trib_vector_t **out)
 {
-    trib_vector_desc_t desc = TRIB_VECTOR_DESC_INIT;
+    trib_vector_desc_t desc = sized(trib_vector_desc_t, .name = name,
+                                    .count = 1 + OTHERS_MAX, .shards = shards);
 
-    desc.name = name;
-    desc.count = 1 + OTHERS_MAX;
-    desc.shards = shards;
     return trib_store_create(store, &desc, out);
 }
 

@@ -3,8 +3,6 @@
  * Snapshots of a store: later runs that have its key, files that are no good, no room
  * on the disk, a tribd that keeps none, one that ends in good order.
  */
-#include "tests/harness/tribtest.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -35,16 +33,14 @@ static int run_by_key(struct ranks_self *self)
 {
     const struct snapshot_rig *rig = self->arg;
     trib_store_t *store = snapshot_rig_store(self, rig->key, 0);
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
     trib_vector_t *v = NULL;
     uint64_t version = 0;
     double x[3] = {1, 2, 3};
     const bool mine = strcmp(rig->key, KEY) == 0;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "x", .count = 3, .dtype = TRIB_F64);
 
-    d.name = "x";
-    d.count = 3;
-    d.dtype = TRIB_F64;
     snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
     const trib_status_t st =
         trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version);
@@ -182,14 +178,11 @@ static int no_room(struct ranks_self *self)
 {
     const struct snapshot_rig *rig = self->arg;
     trib_store_t *store = snapshot_rig_store(self, NULL, 0);
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_vector_t *small = NULL, *large = NULL;
     int64_t x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "small", .count = 8,
+                                 .dtype = TRIB_I64, .initial = x);
 
-    d.name = "small";
-    d.count = 8;
-    d.dtype = TRIB_I64;
-    d.initial = x;
     snapshot_rig_need(self, store, trib_store_create(store, &d, &small), "create");
     d.name = "large";
     d.count = 300000;
@@ -243,13 +236,12 @@ TEST(test_no_room)
 
 static int without(struct ranks_self *self)
 {
-    trib_store_opts_t o = TRIB_STORE_OPTS_INIT;
     trib_store_t *store = NULL;
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_vector_t *v = NULL;
     float x = 1;
+    trib_store_opts_t o = sized(trib_store_opts_t, .snapshot_s = 1);
 
-    o.snapshot_s = 1;
     ranks_expect(self, trib_store_open_with(self->comm, &o, &store),
                  TRIB_ERR_UNSUPPORTED, "open");
     ranks_assert(self, strstr(trib_last_error(self->comm), "snapshots = DIRECTORY"));
@@ -302,14 +294,12 @@ static void restart(const struct ranks_self *self, struct snapshot_rig *rig)
 static int drained(struct ranks_self *self)
 {
     trib_store_t *store = snapshot_rig_store(self, NULL, 0);
-    trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
     trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
     trib_vector_t *v[3];
     uint64_t version = 0;
     double x = 1;
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .count = 1, .dtype = TRIB_F64);
 
-    d.count = 1;
-    d.dtype = TRIB_F64;
     for (int i = 0; i < 3; i++) {
         d.name = i ? i == 1 ? "two" : "unchanged" : "one";
         snapshot_rig_need(self, store, trib_store_create(store, &d, &v[i]), "create");

@@ -20,7 +20,7 @@ static struct trib_program lower(const struct trib_step *steps, uint32_t n,
     struct trib_program p;
 
     const struct trib_shape shape = {.rank = 1, .size = 4};
-    assert_status(trib_program_create(&s, &shape, &p), TRIB_OK);
+    assert_ok(trib_program_create(&s, &shape, &p));
     assert_int_equal(p.n_chunks, chunks);
     return p;
 }
@@ -131,7 +131,7 @@ TEST(test_nothing_to_do)
     struct trib_program p;
 
     const struct trib_shape alone = {.size = 1};
-    assert_status(trib_program_create(&s, &alone, &p), TRIB_OK);
+    assert_ok(trib_program_create(&s, &alone, &p));
     assert_int_equal(p.n_tasks, 0);
     assert_int_equal(p.n_neighbors, 0);
     trib_program_free(&p);
@@ -239,9 +239,8 @@ static void check_all_ranks(struct lowered *l)
 
     for (int r = 0; r < l->shape.size; r++) {
         l->shape.rank = r;
-        assert_status(l->algo->build(&l->shape, &l->schedule[r]), TRIB_OK);
-        assert_status(trib_program_create(&l->schedule[r], &l->shape, &l->program[r]),
-                      TRIB_OK);
+        assert_ok(l->algo->build(&l->shape, &l->schedule[r]));
+        assert_ok(trib_program_create(&l->schedule[r], &l->shape, &l->program[r]));
         check_order(&l->program[r]);
         check_count(&l->schedule[r], &l->program[r]);
     }

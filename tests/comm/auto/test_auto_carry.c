@@ -3,8 +3,6 @@
  * The residual of one codec's plan goes on to the plan of another: to its residual, or
  * with its next start.
  */
-#include "tests/harness/tribtest.h"
-
 #include "base/dtype.h"
 #include "comm/auto/auto_carry.h"
 #include "comm/core/communicator.h"

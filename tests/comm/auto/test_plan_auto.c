@@ -3,8 +3,6 @@
  * Plans of codec auto: sums within their budget and with the same bits on all ranks,
  * whatever runs, by every way to start; and what such a plan refuses.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "base/digest.h"
@@ -344,13 +342,11 @@ static void refused(struct ranks_self *self, trib_coll_t coll, trib_desc_t d,
 
 static int refusals(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
     size_t bytes;
     char text[1024], state[64];
+    trib_desc_t d = sized(trib_desc_t, .count = 5000, .codec = "auto");
 
-    d.count = 5000;
-    d.codec = "auto";
     refused(self, TRIB_ALLREDUCE, d, "error budget");
     d.codec = "auto:max_nmse=1e-3";
     refused(self, TRIB_REDUCE, d, "reduce");
@@ -403,8 +399,7 @@ static int few_elements(struct ranks_self *self)
         ranks_ok(self, trib_plan_free(plan));
         close_scene(&s);
     }
-    trib_desc_t d = TRIB_DESC_INIT;
-    d.count = 8;
+    trib_desc_t d = sized(trib_desc_t, .count = 8);
     d.codec = "auto:of=itn8"; /* what is wrong is found in short vectors, too */
     trib_plan_t *plan;
     ranks_expect(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan),

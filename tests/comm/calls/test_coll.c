@@ -3,8 +3,6 @@
  * The cache behind the blocking calls: one plan for equal calls, and right sums when
  * entries are evicted.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/calls/plan_cache.h"
 #include "comm/core/call_cache.h"
 #include "comm/core/communicator.h"

@@ -3,8 +3,6 @@
  * Blocking calls with counts: their plans are found again by the arrays, what cannot be
  * is refused, and two ranks that differ in the length of a block are both named.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 

@@ -3,8 +3,6 @@
  * Blocking calls for vectors with a name: names that are refused, a table that grows,
  * and states that belong to a name.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -5,8 +5,6 @@
  */
 #include "comm/calls/plan_create.h"
 
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/plan_struct.h"
@@ -25,9 +23,8 @@ static void expect_refused(struct ranks_self *self, const trib_desc_t *desc,
 static int refuses(struct ranks_self *self)
 {
     trib_plan_t *plan;
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .count = 3);
 
-    d.count = 3;
     expect_refused(self, NULL, &plan, "desc is NULL");
     expect_refused(self, &d, NULL, "plan_out is NULL");
     d.prescale = INFINITY;
@@ -42,10 +39,9 @@ static int keeps(struct ranks_self *self)
 {
     char codec[] = "f16";
     trib_plan_t *plan;
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[4] = {1, 2, 3, 4};
+    trib_desc_t d = sized(trib_desc_t, .count = 4);
 
-    d.count = 4;
     d.send = d.recv = x;
     d.codec = codec;
     d.prescale = 2;

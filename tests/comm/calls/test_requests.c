@@ -3,9 +3,6 @@
  * One-shot non-blocking calls: many under way, tested and waited for in any order,
  * among blocking calls and plans, on each transport and by either kind of progress.
  */
-#include "tests/harness/tribtest.h"
-
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "build-config.h"

@@ -4,10 +4,6 @@
  * communicator or from another one, and by the time limit of a plan. All ranks get the
  * same sentence, and go on together in a communicator of all of them.
  */
-#include "tests/harness/tribtest.h"
-
-#include <stdatomic.h>
-
 #include <tributary/elastic.h>
 #include <tributary/request.h>
 
@@ -252,11 +248,7 @@ TEST_ON(test_with_service, "shm")
     static char text[100];
     struct daemon_process d = {.port = 0};
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d)) {
-        daemon_end(&d);
-        tribtest_skip("built without libmicrohttpd");
-    }
+    daemon_need(&d);
     snprintf(text, sizeof(text), ";service=127.0.0.1:%d", d.port);
     service = text;
     pass(*state, by_itself, true);

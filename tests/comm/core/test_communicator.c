@@ -3,8 +3,6 @@
  * Test comm/core/communicator.c: error messages, ranks and sizes; a forked child may
  * only free its copy.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -66,13 +64,12 @@ static int use_copy(const struct ranks_self *self, struct copy *copy)
     trib_comm_t *comm = self->comm, *half = NULL;
     trib_reach_t reach = {.size = sizeof(reach)};
     trib_stats_t stats = {.size = sizeof(stats)};
-    trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
     float x[1000] = {0};
     void *ptr;
     int call = 0;
+    trib_desc_t desc = sized(trib_desc_t, .count = 4);
 
-    desc.count = 4;
     desc.send = desc.recv = x;
     const trib_status_t refused[] = {
         trib_alloc(comm, 4096, &ptr),

@@ -4,8 +4,6 @@
  * started in an order on which the ranks agree; sentences of errors by thread; a thread
  * that waits keeps no other one out.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "comm/core/gate.h"
 #include "comm/core/plan_struct.h"
@@ -377,10 +375,9 @@ TEST_ON(test_forks, "shm")
 
 TEST(test_refused)
 {
-    trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm;
+    trib_opts_t opts = sized(trib_opts_t, .threads = (trib_threads_t)7);
 
-    opts.threads = (trib_threads_t)7;
     assert_status(trib_init(&opts, &comm), TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_last_error(NULL), "threads is 7"));
 }
@@ -391,9 +388,7 @@ TEST_ON(test_with_tribd, "shm", "tcp")
     struct daemon_process d = {.threads = 1};
     char config[100];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("tribd was built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d", (const char *)*state,
              d.port);
     /* On a busy machine tribd may be late, which is warned of. */

@@ -4,15 +4,11 @@
  * are drawn by a seed and a counter: other ones in each call, plan and run, the same on
  * all ranks.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 #include <sys/mman.h>
 
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
-#include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

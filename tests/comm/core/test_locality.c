@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks know who is of their host, and sum by it. */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/plan_struct.h"
@@ -49,14 +47,11 @@ static void check_groups(struct ranks_self *self, const struct expected *x)
 
 static void check_said(struct ranks_self *self, const struct expected *x)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
     char text[1000], expected[80];
     int v[COUNT];
+    trib_desc_t d = sized(trib_desc_t, .recv = v, .count = COUNT, .dtype = TRIB_I32);
 
-    d.recv = v;
-    d.count = COUNT;
-    d.dtype = TRIB_I32;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_ok(self, trib_plan_explain(plan, text, sizeof(text)));
     snprintf(expected, sizeof(expected), "; leaders per host: %d\n", x->leaders);

@@ -3,8 +3,6 @@
  * Resources of a communicator: shared memory within its bound and constant, open files
  * and resident memory that do not grow, nothing left in /dev/shm.
  */
-#include "tests/harness/tribtest.h"
-
 #include <dirent.h>
 
 #include "tests/comm/oracle.h"

@@ -3,8 +3,6 @@
  * The progress thread: it exists from the first start on, and callers that wait drive
  * in its place.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/core/progress_thread.h"

@@ -4,8 +4,6 @@
  * it may be, ranks go ahead as far as they may and no further, what is in flight is
  * counted and drained; graphs that do not fit; ranks that die or are stopped.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "build-config.h"
@@ -16,12 +14,10 @@
 static trib_plan_t *make(struct ranks_self *self, size_t count, trib_dtype_t dtype,
                          int late)
 {
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     trib_plan_t *plan;
+    trib_neighbors_desc_t d =
+        sized(trib_neighbors_desc_t, .count = count, .dtype = dtype, .late = late);
 
-    d.count = count;
-    d.dtype = dtype;
-    d.late = late;
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
     return plan;
 }
@@ -375,16 +371,8 @@ static void lose(const char *config, struct loss l)
     struct ranks r;
 
     assert_true(ranks_start(&r, &job));
-    while (!r.ended[0] || !r.ended[2])
-        if (!ranks_poll(&r))
-            usleep(1000);
-    ranks_signal(&r, 1, SIGKILL);
-    ranks_wait(&r);
-    for (int i = 0; i < job.size; i++)
-        if (i != 1 && r.slots[i].status != 0)
-            fail_msg("rank %d: %s", i, r.slots[i].text);
-    assert_false(r.hung);
-    ranks_close(&r);
+    ranks_outlive(&r, 1u << 1);
+    ranks_survived(&r, 1u << 1, "%s", config);
 }
 
 TEST_ON(test_death, "shm", "tcp")
@@ -400,13 +388,11 @@ TEST_ON(test_stopped, "shm")
 
 RANKS_TEST(test_refusals, .size = 2)
 {
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     trib_in_flight_t counts = TRIB_IN_FLIGHT_INIT;
     trib_plan_t *plan, *dense;
     float x[3] = {0};
+    trib_neighbors_desc_t d = sized(trib_neighbors_desc_t, .count = 3, .late = -1);
 
-    d.count = 3;
-    d.late = -1;
     ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan), TRIB_ERR_INVALID,
                   WORDS("late is -1", "0 to 1000"));
     d.late = 1001;

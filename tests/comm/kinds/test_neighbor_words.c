@@ -4,8 +4,6 @@
  * tends to the mean as near as the codec rounds, other codecs than the peer's and
  * codecs that would lose weight are refused.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "tests/comm/neighbor_graphs.h"
@@ -21,12 +19,10 @@ struct row {
 
 static trib_plan_t *make(struct ranks_self *self, const struct row *row)
 {
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     trib_plan_t *plan;
+    trib_neighbors_desc_t d = sized(trib_neighbors_desc_t, .count = row->count,
+                                    .late = row->late, .codec = row->codec);
 
-    d.count = row->count;
-    d.late = row->late;
-    d.codec = row->codec;
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
     return plan;
 }
@@ -121,10 +117,9 @@ RANKS_TEST_ON(test_refuses, ("shm"), .size = 1)
 {
     static const char *const codecs[] = {"topk:ratio=0.1", "randomk", "onebit",
                                          "powersgd", "int8x"};
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     trib_plan_t *plan;
+    trib_neighbors_desc_t d = sized(trib_neighbors_desc_t, .count = 100);
 
-    d.count = 100;
     for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
         d.codec = codecs[i];
         ranks_assert(self, trib_plan_neighbors(self->comm, &d, &plan) != TRIB_OK);

@@ -5,8 +5,6 @@
  * blocks, in place, one round and many, memory that peers reach and memory that they do
  * not, as plans and as blocking calls.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "collectives/schedule/coll_traits.h"
 #include "tests/comm/oracle.h"
@@ -268,15 +266,12 @@ static trib_status_t call_plan(trib_comm_t *comm, const struct one *c, int rank,
                                const void *from, void *to)
 {
     const unsigned traits = trib_coll_traits(c->scene->coll);
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .dtype = c->oracle.dtype, .op = c->oracle.op,
+                          .root = c->root,
+                          .count = c->scene->counted ? send->counts[rank] : c->count,
+                          .algorithm = c->scene->algorithm, .chunk = c->chunk);
 
-    d.dtype = c->oracle.dtype;
-    d.op = c->oracle.op;
-    d.root = c->root;
-    d.count = c->scene->counted ? send->counts[rank] : c->count;
-    d.algorithm = c->scene->algorithm;
-    d.chunk = c->chunk;
     if (traits & TRIB_COLL_SEND_BLOCKS && c->scene->counted)
         d.send_counts = send->counts, d.send_offsets = send->offsets;
     if (traits & TRIB_COLL_RECV_BLOCKS && c->scene->counted)
@@ -435,9 +430,7 @@ TEST(test_tribd)
     char config[160];
     int draws = 1;
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "transport=tcp;chunk=16K;service=127.0.0.1:%d",
              d.port);
     ranks_pass(.size = 3, .fn = with_tribd, .arg = &draws, .config = config,

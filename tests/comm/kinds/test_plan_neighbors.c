@@ -4,8 +4,6 @@
  * shares, which change at each step; sums stay what they were; push-sum finds the mean;
  * graphs that do not fit.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "build-config.h"
@@ -61,14 +59,13 @@ static void check_element(struct ranks_self *self, const struct scene *s, size_t
 static int steps(struct ranks_self *self)
 {
     const struct scene *s = self->arg;
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     void *x = calloc(s->count + 1, 8);
     struct graph graph;
     double weight = 1;
     trib_plan_t *plan;
+    trib_neighbors_desc_t d =
+        sized(trib_neighbors_desc_t, .count = s->count, .dtype = s->dtype);
 
-    d.count = s->count;
-    d.dtype = s->dtype;
     for (size_t i = 0; i < s->count; i++)
         scene_store(s, x, i, scene_input(s, self->rank, i));
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
@@ -113,13 +110,12 @@ static int exponential(struct ranks_self *self)
 {
     enum { N = 5003 };
     const struct scene s = {.count = N, .dtype = TRIB_F64, .seed = 1};
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     static double x[N];
     double weight = 1;
     trib_plan_t *plan;
+    trib_neighbors_desc_t d =
+        sized(trib_neighbors_desc_t, .count = N, .dtype = TRIB_F64);
 
-    d.count = N;
-    d.dtype = TRIB_F64;
     for (size_t i = 0; i < N; i++)
         x[i] = scene_input(&s, self->rank, i);
     ranks_ok(self, trib_plan_neighbors(self->comm, &d, &plan));
@@ -238,14 +234,13 @@ static void refused_graphs(struct ranks_self *self, trib_plan_t *plan)
 
 static int refusals(struct ranks_self *self)
 {
-    trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     const int peers[2] = {1, 2}, none = 9;
     trib_plan_t *plan;
     char text[400];
     size_t n;
+    trib_neighbors_desc_t d =
+        sized(trib_neighbors_desc_t, .count = 3, .dtype = TRIB_BF16);
 
-    d.count = 3;
-    d.dtype = TRIB_BF16;
     ranks_refused(self, trib_plan_neighbors(self->comm, &d, &plan),
                   TRIB_ERR_UNSUPPORTED, WORDS("f32 and f64", "bf16"));
     d.dtype = TRIB_F32;

@@ -17,9 +17,7 @@ static struct trib_pairs_input make(struct trib_sorted_pairs *s, trib_dtype_t dt
     const struct trib_pairs_input given = {indices, values, n};
     struct trib_pairs_input out;
 
-    assert_status(
-        trib_sorted_pairs_make(s, dtype, trib_kernels_get(NULL), &given, &out),
-        TRIB_OK);
+    assert_ok(trib_sorted_pairs_make(s, dtype, trib_kernels_get(NULL), &given, &out));
     assert_true(trib_sorted_pairs_is(out.indices, out.n));
     return out;
 }

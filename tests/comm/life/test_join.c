@@ -4,8 +4,6 @@
  * and a barrier of threads. A function that fails, that leaves out, swaps or adds
  * blocks, and a rank that cannot go on: each becomes a sentence on all ranks.
  */
-#include "tests/harness/tribtest.h"
-
 #include "boot/boot.h"
 #include "build-config.h"
 #include "tests/harness/ranks.h"
@@ -119,11 +117,11 @@ static int meets(struct ranks_self *self)
 {
     struct scene *s = self->arg;
     struct seat seat = {&s->board, self->rank, 0};
-    trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm;
+    trib_opts_t opts =
+        sized(trib_opts_t, .rank_plus_1 = self->rank + 1,
+              .ranks = s->told && self->rank == 1 ? s->told : self->size);
 
-    opts.rank_plus_1 = self->rank + 1;
-    opts.ranks = s->told && self->rank == 1 ? s->told : self->size;
     opts.config =
         s->broken_config && self->rank == 1 ? s->broken_config : self->opts.config;
     opts.log = self->opts.log;
@@ -267,11 +265,9 @@ TEST(test_other_release)
 static int refused(struct ranks_self *self)
 {
     struct seat seat = {NULL, 0, 0};
-    trib_opts_t opts = TRIB_OPTS_INIT;
     trib_comm_t *comm;
+    trib_opts_t opts = sized(trib_opts_t, .allgather = gather, .allgather_arg = &seat);
 
-    opts.allgather = gather;
-    opts.allgather_arg = &seat;
     ranks_expect(self, trib_init(&opts, &comm), TRIB_ERR_CONFIG, "trib_init");
     ranks_assert(self, ranks_has(trib_last_error(NULL), WORDS("rank_plus_1", "ranks")));
     opts.rank_plus_1 = 1;

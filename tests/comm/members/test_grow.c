@@ -6,8 +6,6 @@
  * nothing that it holds back is lost. tests/fault/test_grow_faults has losses at any
  * time.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/growing.h"
 #include "tests/comm/right_sums.h"
@@ -167,11 +165,8 @@ static void grow(const char *config, struct growth g)
                             .seconds = 40};
     assert_true(ranks_start(&r, &job));
     ranks_wait(&r);
-    for (int i = 0; i < job.size; i++)
-        if (!(g.loses && i == 0) && r.slots[i].status != 0)
-            fail_msg("%s: %d members, %d newcomers: rank %d: %s", config, g.members,
-                     g.newcomers, i, r.slots[i].text);
-    ranks_close(&r);
+    ranks_survived(&r, g.loses, "%s: %d members, %d newcomers", config, g.members,
+                   g.newcomers);
     trib_local_destroy(local);
     munmap(g.board, sizeof(*g.board));
 }

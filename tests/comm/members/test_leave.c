@@ -2,9 +2,6 @@
 /*
  * The end of a communicator: plans come first, and all ranks leave together.
  */
-#include "tests/harness/tribtest.h"
-
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "comm/core/communicator.h"

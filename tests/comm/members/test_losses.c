@@ -3,8 +3,6 @@
  * The ranks that are lost, as numbers: one or two that are killed, one that is stopped,
  * one that has left.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 
@@ -133,13 +131,8 @@ static void lose(const char *config, struct loss l)
                             .seconds = 30};
     assert_true(ranks_start(&r, &job));
     run(&r);
-    for (int i = 0; i < SIZE; i++) {
-        if (is_victim(&l, i) || r.slots[i].status == 0)
-            continue;
-        fail_msg("%s: rank %d of a loss %d of ranks %#x: %s", config, i, (int)l.how,
-                 l.victims, r.slots[i].text);
-    }
-    ranks_close(&r);
+    ranks_survived(&r, l.victims, "%s: loss %d of ranks %#x", config, (int)l.how,
+                   l.victims);
 }
 
 TEST_ON(test_lost, "shm,algorithm=direct", "tcp,algorithm=direct",

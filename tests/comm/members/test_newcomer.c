@@ -4,8 +4,6 @@
  * strangers, ranks of a start. Those that leave, die, stop or lie cost the job a call
  * of trib_comm_grow, and nothing else.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -235,18 +233,9 @@ static void try(const char *config, enum how how)
                             .noisy = true,
                             .seconds = 40};
     assert_true(ranks_start(&r, &job));
-    for (bool all = false; !all; usleep(500)) {
-        all = ranks_poll(&r);
-        bool left = false;
-        for (int i = 0; i < job.size; i++)
-            left |= i != MEMBERS && !r.ended[i];
-        if (!left)
-            ranks_signal(&r, MEMBERS, SIGKILL);
-    }
-    for (int i = 0; i < job.size; i++)
-        if ((i != MEMBERS || how <= GARBAGE) && r.slots[i].status != 0)
-            fail_msg("%s, case %d: rank %d: %s", config, (int)how, i, r.slots[i].text);
-    ranks_close(&r);
+    ranks_outlive(&r, 1u << MEMBERS);
+    ranks_survived(&r, how <= GARBAGE ? 0 : 1u << MEMBERS, "%s, case %d", config,
+                   (int)how);
     trib_local_destroy(local);
     munmap(t.board, sizeof(*t.board));
 }

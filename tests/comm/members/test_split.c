@@ -2,8 +2,6 @@
 /*
  * Communicators made of others: colours, keys, nesting, independence.
  */
-#include "tests/harness/tribtest.h"
-
 #include <sys/mman.h>
 #include <sys/resource.h>
 

@@ -4,11 +4,8 @@
  * sizes, in place and not, with the same bits on all; whoever is lost, and also where
  * nobody is. tests/fault/test_shrink_faults has losses at any time.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/right_sums.h"
-#include "tests/harness/ranks.h"
 
 #define SIZE 4
 
@@ -84,21 +81,9 @@ static void lose(const char *config, struct loss l)
                             .noisy = true,
                             .seconds = 30};
     assert_true(ranks_start(&r, &job));
-    bool all = false;
-    while (!all) {
-        all = ranks_poll(&r);
-        bool left = false;
-        for (int i = 0; i < SIZE; i++)
-            left |= !is_victim(&l, i) && !r.ended[i];
-        for (int i = 0; i < SIZE && !left; i++)
-            ranks_signal(&r, i, SIGKILL);
-        usleep(500);
-    }
-    for (int i = 0; i < SIZE; i++)
-        if (!is_victim(&l, i) && r.slots[i].status != 0)
-            fail_msg("%s: rank %d, when ranks %#x got signal %d: %s", config, i,
-                     l.victims, l.signal, r.slots[i].text);
-    ranks_close(&r);
+    ranks_outlive(&r, l.victims);
+    ranks_survived(&r, l.victims, "%s, signal %d to ranks %#x", config, l.signal,
+                   l.victims);
 }
 
 TEST_ON(test_goes_on, "shm", "shm+nomap", "tcp", IF_UCX("ucx"), "auto:ranks_per_host=2")

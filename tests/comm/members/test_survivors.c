@@ -3,8 +3,6 @@
  * Survivors tell each other: streams of any length, a set that grows, one that
  * gives up, one that is told that it counts as lost, one that comes late.
  */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "comm/core/communicator.h"
 #include "comm/members/survivors.h"

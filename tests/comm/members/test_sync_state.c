@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* State is given to the ranks that have another than most: to none, to some, to all but
  * one, to newcomers that outnumber the members. */
-#include "tests/harness/tribtest.h"
-
 #include "build-config.h"
 #include "tests/comm/growing.h"
 

@@ -3,8 +3,6 @@
  * The wireup: its messages fit boot blobs, differences of settings are named, and ranks
  * know their peers.
  */
-#include "tests/harness/tribtest.h"
-
 #include "base/error.h"
 #include "boot/boot.h"
 #include "comm/core/communicator.h"
@@ -50,12 +48,9 @@ enum { FAR = 1000000 }; /* elements, in several rounds of agreements */
 static void note_cut(struct ranks_self *self, trib_comm_t *comm, uint64_t *cut)
 {
     static float x[FAR];
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = FAR, .codec = "int8");
 
-    d.recv = x;
-    d.count = FAR;
-    d.codec = "int8";
     for (int i = 0; i < FAR; i++)
         x[i] = (float)(self->rank + 1);
     ranks_ok(self, trib_plan_allreduce(comm, &d, &plan));

@@ -4,8 +4,6 @@
  * and the like are exact, and only the gradients, large all-reduces of floats, are
  * compressed.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/communicator.h"
@@ -113,9 +111,8 @@ static void expect_codec(struct ranks_self *self, trib_coll_t coll, trib_desc_t 
 
 static void look_at_plans(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .count = TRIB_CODEC_ELEMENTS_MIN);
 
-    d.count = TRIB_CODEC_ELEMENTS_MIN;
     expect_codec(self, TRIB_ALLREDUCE, d, true);
     d.dtype = TRIB_BF16;
     d.op = TRIB_MEAN;
@@ -137,10 +134,9 @@ static void look_at_plans(struct ranks_self *self)
 /* A request in a description is met, or refused, as without a configuration. */
 static void stay_strict(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .count = 10);
 
-    d.count = 10;
     d.codec = "topk:ratio=0.5";
     plan = plan_of(self, TRIB_ALLREDUCE, d);
     ranks_assert(self, plan->codec);

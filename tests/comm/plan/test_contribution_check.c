@@ -4,11 +4,8 @@
  * rank that gave it; also of a rank that does not look at its own, where contributions
  * meet.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 5003, BAD_RANK = 1, BAD_AT = 4321 };

@@ -10,9 +10,6 @@
  *     test_deterministic --transport NAME       the same bits over this one as over shm
  *     test_deterministic --every N              of either, one case in N
  */
-#include "tests/harness/tribtest.h"
-
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include <tributary/neighbors.h>
@@ -106,19 +103,14 @@ static void note(const struct scene *s, int step)
 
 static trib_plan_t *make_plan(struct scene *s, const char *name)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .send = s->send, .recv = s->recv, .count = s->c->count,
+              .dtype = s->c->dtype, .op = s->c->op, .codec = s->c->codec,
+              .feedback = s->c->feedback, .chunk = s->run->chunk, .name = name,
+              .algorithm =
+                  s->run->deterministic ? algorithm_for(s->c, s->run->number) : NULL);
 
-    d.send = s->send;
-    d.recv = s->recv;
-    d.count = s->c->count;
-    d.dtype = s->c->dtype;
-    d.op = s->c->op;
-    d.codec = s->c->codec;
-    d.feedback = s->c->feedback;
-    d.chunk = s->run->chunk;
-    d.name = name;
-    d.algorithm = s->run->deterministic ? algorithm_for(s->c, s->run->number) : NULL;
     if (trib_plan_create(s->self->comm, s->c->coll, &d, &plan) != TRIB_OK)
         ranks_die(s->self, "run %d, codec %s, algorithm %s: %s", s->run->number,
                   d.codec, d.algorithm, trib_last_error(s->self->comm));
@@ -127,15 +119,13 @@ static trib_plan_t *make_plan(struct scene *s, const char *name)
 
 static trib_plan_t *make_pairs(struct scene *s, const char *name)
 {
-    trib_sparse_desc_t d = TRIB_SPARSE_DESC_INIT;
     trib_plan_t *plan;
+    trib_sparse_desc_t d = sized(
+        trib_sparse_desc_t, .length = s->c->count, .dtype = s->c->dtype, .op = s->c->op,
+        .most = s->at % 2 ? s->c->count / 8 : 0,
+        .algorithm = s->run->deterministic ? algorithm_for(s->c, s->run->number) : NULL,
+        .name = name);
 
-    d.length = s->c->count;
-    d.dtype = s->c->dtype;
-    d.op = s->c->op;
-    d.most = s->at % 2 ? s->c->count / 8 : 0;
-    d.algorithm = s->run->deterministic ? algorithm_for(s->c, s->run->number) : NULL;
-    d.name = name;
     ranks_ok(s->self, trib_plan_sparse(s->self->comm, &d, &plan));
     return plan;
 }
@@ -296,9 +286,7 @@ static void test_through_tribd(void **state)
     char service[80];
 
     (void)state;
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(service, sizeof(service), ";service=127.0.0.1:%d", d.port);
     run_whole(r, service);
     assert_int_equal(differ(&r, true), 0);
@@ -332,11 +320,9 @@ static int refusals(struct ranks_self *self)
 {
     static const char *const late[] = {"late", "TRIB_DETERMINISTIC", NULL};
     trib_neighbors_desc_t n = TRIB_NEIGHBORS_DESC_INIT;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .count = 5000, .algorithm = "ring");
 
-    d.count = 5000;
-    d.algorithm = "ring";
     refused(self, &d, "ring");
     d.codec = "qsgd";
     refused(self, &d, "ring");

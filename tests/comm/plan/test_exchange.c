@@ -2,8 +2,6 @@
 /*
  * Control data of all ranks, and of one rank, whatever algorithm and codec are set.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/plan/exchange.h"
 #include "tests/harness/ranks.h"

@@ -3,8 +3,6 @@
  * Plans: several in flight, fed piecewise in any order, tested or waited for, with a
  * progress thread or driven by the caller; the cache behind the blocking calls.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"

@@ -3,8 +3,6 @@
  * Codecs whose ranks agree on scales first: the all-reduce of the scales fits into
  * slots, and other codecs have none.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"

@@ -2,8 +2,6 @@
 /*
  * Descriptions at the border of what a plan may have.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "comm/core/communicator.h"

@@ -3,8 +3,6 @@
  * How plans cut a vector: every element is in one chunk, chunks fit into slots, and all
  * ranks cut alike.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "pipeline/run/run.h"

@@ -2,8 +2,6 @@
 /*
  * The feedback of a plan: which text counts, and which sentences refuse one.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/plan/configured.h"
 #include "tests/harness/ranks.h"
 
@@ -63,15 +61,10 @@ RANKS_TEST(test_refusals, .size = 2)
 
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
         const struct refusal *r = &refusals[i];
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan;
-        d.recv = x;
-        d.count = 5;
-        d.codec = r->codec;
-        d.feedback = r->feedback;
-        d.op = r->op;
-        d.feed = r->feed;
-        d.algorithm = r->algorithm;
+        trib_desc_t d = sized(trib_desc_t, .recv = x, .count = 5, .codec = r->codec,
+                              .feedback = r->feedback, .op = r->op, .feed = r->feed,
+                              .algorithm = r->algorithm);
         trib_status_t st = trib_plan_create(self->comm, r->coll, &d, &plan);
         const char *text = trib_last_error(self->comm);
         if (st == TRIB_OK || !ranks_has(text, r->words))

@@ -3,8 +3,6 @@
  * Making plans: codecs that a description cannot have are refused with a sentence, and
  * all that ranks must have in common is in the digest of a plan's frames.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
@@ -43,12 +41,9 @@ static int refused(struct ranks_self *self)
 {
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         const struct refusal *r = &refusals[i];
-        trib_desc_t d = TRIB_DESC_INIT;
         trib_plan_t *plan = (trib_plan_t *)self;
-        d.count = COUNT;
-        d.dtype = r->dtype;
-        d.op = r->op;
-        d.codec = r->codec;
+        trib_desc_t d = sized(trib_desc_t, .count = COUNT, .dtype = r->dtype,
+                              .op = r->op, .codec = r->codec);
         const trib_status_t st = trib_plan_create(self->comm, r->coll, &d, &plan);
         if (st != r->st || !ends_in(trib_last_error(self->comm), r->says) || plan)
             ranks_die(self, "row %zu: %s: %s", i, trib_status_name(st),

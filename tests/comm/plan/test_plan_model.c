@@ -6,7 +6,6 @@
  * numbers of ranks.
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
 
@@ -494,13 +493,10 @@ TEST(test_state)
 static int refused(struct ranks_self *self)
 {
     float x[64] = {0}, y[64] = {0};
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
+    trib_desc_t d =
+        sized(trib_desc_t, .send = x, .recv = y, .count = 32, .codec = "powersgd");
 
-    d.send = x;
-    d.recv = y;
-    d.count = 32;
-    d.codec = "powersgd";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_REDUCE, &d, &plan) ==
                            TRIB_ERR_UNSUPPORTED);
     ranks_assert(self, strstr(trib_last_error(self->comm), "use allreduce"));

@@ -4,8 +4,6 @@
  * drives the engine; and different plans are tested and waited for by different
  * threads.
  */
-#include "tests/harness/tribtest.h"
-
 #include <poll.h>
 
 #include "build-config.h"
@@ -474,9 +472,7 @@ TEST_ON(test_with_tribd, "shm", "tcp")
     struct daemon_process d = {.threads = 1};
     char config[160];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("tribd was built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d;progress=caller",
              (const char *)*state, d.port);
     ranks_pass(.size = 2, .fn = tells, .config = config);

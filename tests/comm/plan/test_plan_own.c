@@ -2,8 +2,6 @@
 /*
  * The states of a plan that its own engine runs: idle, under way, done.
  */
-#include "tests/harness/tribtest.h"
-
 #include <tributary/send.h>
 
 #include "comm/core/communicator.h"

@@ -4,8 +4,6 @@
  * each collective that sums, each dtype, feed and codec, in place and not, over starts
  * whose scales differ, and the same bits on all ranks.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "compress/kernels/kernels.h"
@@ -338,14 +336,11 @@ TEST(test_feeds_and_codecs)
 /* Scales of the description; and a mean without any weight is not divided. */
 static int described(struct ranks_self *self)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[3] = {1, 2, 3};
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = 3,
+                          .prescale = self->rank + 1, .postscale = 10);
 
-    d.recv = x;
-    d.count = 3;
-    d.prescale = self->rank + 1;
-    d.postscale = 10;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_step(self, plan);
     ranks_assert(self, x[0] == 30 && x[1] == 60 && x[2] == 90);
@@ -373,12 +368,10 @@ static void refused(struct ranks_self *self, trib_coll_t coll, const trib_desc_t
 
 RANKS_TEST(test_refusals, .size = 1)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
     float x[3] = {1, 2, 3};
     trib_plan_t *plan;
+    trib_desc_t d = sized(trib_desc_t, .recv = x, .count = 3);
 
-    d.recv = x;
-    d.count = 3;
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &plan));
     ranks_expect(self, trib_plan_set_scale(plan, 2, 1), TRIB_ERR_UNSUPPORTED, "none");
     ranks_ok(self, trib_plan_free(plan));

@@ -3,8 +3,6 @@
  * The algorithm of a plan: the one that the caller names, or one that the library
  * chooses.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
@@ -12,11 +10,8 @@
 static trib_status_t make(struct ranks_self *self, const char *algorithm, trib_op_t op,
                           trib_plan_t **plan)
 {
-    trib_desc_t d = TRIB_DESC_INIT;
+    trib_desc_t d = sized(trib_desc_t, .count = 5000, .op = op, .algorithm = algorithm);
 
-    d.count = 5000;
-    d.op = op;
-    d.algorithm = algorithm;
     return trib_plan_allreduce(self->comm, &d, plan);
 }
 

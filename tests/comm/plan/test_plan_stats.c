@@ -4,8 +4,6 @@
  * collective that sums, in place and not, by wait, test and the call with a name; and
  * who has none is told.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "build-config.h"

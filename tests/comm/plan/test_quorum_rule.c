@@ -3,8 +3,6 @@
  * Plans that cannot have a quorum are refused with a sentence; without aggregators
  * others run as usual.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/core/plan_struct.h"
 #include "comm/plan/quorum_rule.h"
 #include "tests/harness/ranks.h"
@@ -31,15 +29,11 @@ static int refused(struct ranks_self *self)
     trib_plan_t *plan;
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        trib_desc_t d = TRIB_DESC_INIT;
         float x[4] = {0};
-        d.recv = x;
-        d.count = 4;
-        d.codec = kinds[i].codec;
-        d.feedback = kinds[i].feedback;
-        d.dtype = kinds[i].dtype;
-        d.op = kinds[i].op;
-        d.quorum = QUORUM;
+        trib_desc_t d =
+            sized(trib_desc_t, .recv = x, .count = 4, .codec = kinds[i].codec,
+                  .feedback = kinds[i].feedback, .dtype = kinds[i].dtype,
+                  .op = kinds[i].op, .quorum = QUORUM);
         ranks_assert(self, trib_plan_allreduce(self->comm, &d, &plan) ==
                                TRIB_ERR_UNSUPPORTED);
         ranks_assert(self, strstr(trib_last_error(self->comm), "quorum"));

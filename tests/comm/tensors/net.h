@@ -6,8 +6,6 @@
 #ifndef TESTS_COMM_TENSORS_NET_H
 #define TESTS_COMM_TENSORS_NET_H
 
-#include <stdio.h>
-
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

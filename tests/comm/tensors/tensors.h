@@ -5,10 +5,6 @@
 #ifndef TESTS_COMM_TENSORS_TENSORS_H
 #define TESTS_COMM_TENSORS_TENSORS_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 

@@ -3,8 +3,6 @@
  * Buckets that are formed anew after the first step, by the times at which tensors were
  * ready.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/comm/tensors/net.h"
 
 /* Tensors that become ready 60 ms apart are not fused after the first step. */

@@ -3,8 +3,6 @@
  * Steps: an urgent tensor overtakes, misuse has a sentence and does no harm, a lost
  * rank ends the step everywhere.
  */
-#include "tests/harness/tribtest.h"
-
 #include "comm/tensors/tensor_group.h"
 #include "tests/comm/tensors/net.h"
 

@@ -5,8 +5,6 @@
  * all transports, with and without tribd. All ranks have the same bits, and a coded
  * tensor has those of a plan of its name.
  */
-#include "tests/harness/tribtest.h"
-
 #include <poll.h>
 
 #include "build-config.h"
@@ -228,15 +226,12 @@ static bool readable(int fd, int ms)
 static trib_group_t *group_of(struct ranks_self *self, struct tensors *t,
                               trib_feed_t feed, int timeout_ms)
 {
-    trib_group_opts_t o = TRIB_GROUP_OPTS_INIT;
     trib_group_t *group;
+    trib_group_opts_t o =
+        sized(trib_group_opts_t, .name = "told", .feed = feed, .bucket_bytes = 20000,
+              .alone_bytes = 3000, .cycle_us = feed == TRIB_FEED_FORWARD ? 200 : 0,
+              .timeout_ms = timeout_ms);
 
-    o.name = "told";
-    o.feed = feed;
-    o.bucket_bytes = 20000;
-    o.alone_bytes = 3000;
-    o.cycle_us = feed == TRIB_FEED_FORWARD ? 200 : 0;
-    o.timeout_ms = timeout_ms;
     ranks_ok(self, trib_group_create(self->comm, t->of, t->n, &o, &group));
     return group;
 }
@@ -368,9 +363,7 @@ TEST(test_tribd)
     struct daemon_process d = {.threads = 1};
     char config[80];
 
-    assert_true(daemon_folder(d.folder));
-    if (!daemon_run(&d))
-        tribtest_skip("built without libmicrohttpd");
+    daemon_need(&d);
     snprintf(config, sizeof(config), "service=127.0.0.1:%d", d.port);
     run_all(config, 2, 3);
     ranks_pass(.size = 2, .fn = by_fd, .arg = (void *)(uintptr_t)&backward,

@@ -35,7 +35,7 @@ static void check_bounded_pack(const struct trib_kernels *isa)
     }
 }
 
-static void check_bounded(const struct trib_kernels *isa)
+CHECK(bounded)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 1; n < 300; n++) {

@@ -10,7 +10,6 @@
  *     check_kernels --bench    GB/s read and written, per instruction set
  */
 #include "base/dtype.h"
-#include "tests/compress/guarded.h"
 #include "tests/compress/kernels/bench_reduce.h"
 #include "tests/compress/kernels/check_bounded.h"
 
@@ -83,7 +82,7 @@ static void check_case(const struct trib_kernels *isa, const struct reduce_case 
 
 static const size_t long_sizes[] = {128, 255, 1000, 4099, 17001, 30011};
 
-static void check_reduce(const struct trib_kernels *isa)
+CHECK(reduce)
 {
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
         for (int op = 0; op < TRIB_OP_COUNT; op++) {
@@ -103,7 +102,7 @@ static void check_reduce(const struct trib_kernels *isa)
     }
 }
 
-static void check_conversions(const struct trib_kernels *isa)
+CHECK(conversions)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (int t = 0; t < TRIB_DTYPE_COUNT; t++) {
@@ -129,7 +128,7 @@ static void check_conversions(const struct trib_kernels *isa)
 }
 
 /* every f16 and bf16 there is, both ways */
-static void check_halves(const struct trib_kernels *isa)
+CHECK(halves)
 {
     static const trib_dtype_t halves[] = {TRIB_F16, TRIB_BF16};
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -149,7 +148,7 @@ static void check_halves(const struct trib_kernels *isa)
     free(x), free(y), free(h), free(back);
 }
 
-static void check_axpy(const struct trib_kernels *isa)
+CHECK(axpy)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 140; n++) {
@@ -167,7 +166,7 @@ static void check_axpy(const struct trib_kernels *isa)
     }
 }
 
-static void check_copy(const struct trib_kernels *isa)
+CHECK(copy)
 {
     static const size_t sizes[] = {0, 1, 63, 64, 65, 4095, 16383, 16384, 16385, 70001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -196,7 +195,7 @@ static void random_qsgd(struct trib_qsgd_args *l, const float *x, size_t n)
     l->key[0] = random_u32(), l->key[1] = random_u32();
 }
 
-static void check_qsgd(const struct trib_kernels *isa)
+CHECK(qsgd)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -234,7 +233,7 @@ static void random_natural(struct trib_natural_args *o, const float *x, size_t n
     o->key[0] = random_u32(), o->key[1] = random_u32();
 }
 
-static void check_natural(const struct trib_kernels *isa)
+CHECK(natural)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -287,7 +286,7 @@ static void check_shared_scale_keep(const struct trib_kernels *isa, const float 
 }
 
 /* Any grid, and lanes of one and two bytes of which any bits may be set. */
-static void check_shared_scale(const struct trib_kernels *isa)
+CHECK(shared_scale)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -338,7 +337,7 @@ static void check_shared_scale(const struct trib_kernels *isa)
 }
 
 /* Sums up to 5 vectors, to addresses of any kind. */
-static void check_packed_ints_sum(const struct trib_kernels *isa)
+CHECK(packed_ints_sum)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 600; n++) {
@@ -357,7 +356,7 @@ static void check_packed_ints_sum(const struct trib_kernels *isa)
 }
 
 /* Sums of lanes, which may carry out of 16 bits. */
-static void check_packed_ints(const struct trib_kernels *isa)
+CHECK(packed_ints)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -383,7 +382,7 @@ static void check_packed_ints(const struct trib_kernels *isa)
 }
 
 /* Codes have room for eight more than are written. */
-static void check_bits(const struct trib_kernels *isa)
+CHECK(bits)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -404,7 +403,7 @@ static void check_bits(const struct trib_kernels *isa)
     }
 }
 
-static void check_signs(const struct trib_kernels *isa)
+CHECK(signs)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     for (size_t n = 0; n < 300; n++) {
@@ -428,7 +427,7 @@ static void check_signs(const struct trib_kernels *isa)
     }
 }
 
-static void check_scans(const struct trib_kernels *isa)
+CHECK(scans)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
     static const uint32_t thresholds[] = {0, 1, 0x3f000000, 0x7f800000, 0x7f800001};
@@ -454,9 +453,8 @@ static void check_scans(const struct trib_kernels *isa)
 }
 
 /* The reference itself, against what IEEE 754 and types.h say. */
-static void test_reference(void **state)
+TEST(test_reference)
 {
-    (void)state;
     const struct trib_kernels *c = trib_kernels_get("c");
     const float x[] = {65519.0f,        65520.0f,          0x1p-25f, 0x1.8p-25f,
                        1.0f + 0x1p-11f, 1.0f + 0x1.8p-10f, -INFINITY};
@@ -488,39 +486,8 @@ static void test_reference(void **state)
     assert_true(isnan(low));
 }
 
-static struct check {
-    const char *name;
-    void (*fn)(const struct trib_kernels *);
-} checks[] = {
-    {"reduce", check_reduce},
-    {"halves", check_halves},
-    {"conversions", check_conversions},
-    {"axpy", check_axpy},
-    {"copy", check_copy},
-    {"qsgd", check_qsgd},
-    {"natural", check_natural},
-    {"shared_scale", check_shared_scale},
-    {"packed_ints", check_packed_ints},
-    {"packed_ints_sum", check_packed_ints_sum},
-    {"bits", check_bits},
-    {"bounded", check_bounded},
-    {"signs", check_signs},
-    {"scans", check_scans},
-};
-enum { CHECKS = sizeof checks / sizeof *checks };
-
-/* One check, with each instruction set of this CPU. */
-static void test_isas(void **state)
+TEST(test_choice)
 {
-    const struct check *check = *state;
-    for (int i = 0; i < ISAS; i++)
-        if (trib_kernels_get(isa_names[i]))
-            check->fn(trib_kernels_get(isa_names[i]));
-}
-
-static void test_choice(void **state)
-{
-    (void)state;
     assert_non_null(trib_kernels_get(NULL));
     assert_ptr_equal(trib_kernels_get(NULL), trib_kernels_get("auto"));
     assert_string_equal(trib_kernels_get("c")->isa, "c");
@@ -529,12 +496,6 @@ static void test_choice(void **state)
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[2 + CHECKS] = {cmocka_unit_test(test_choice),
-                                           cmocka_unit_test(test_reference)};
-    for (int i = 0; i < CHECKS; i++)
-        tests[2 + i] = (struct CMUnitTest){.name = checks[i].name,
-                                           .test_func = test_isas,
-                                           .initial_state = &checks[i]};
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         bench();
         return 0;
@@ -543,5 +504,7 @@ int main(int argc, char **argv)
         printf("skipped: this CPU has no instruction set beyond the reference\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, buffers_create, NULL);
+    return tribtest_run();
 }
+
+TEST_GROUP(buffers_create, NULL)

@@ -7,7 +7,6 @@
 
 #include "tests/compress/kernels/isas.h"
 
-#include "base/error.h"
 #include "compress/models/autoencoder.h"
 #include "tests/compress/vectors.h"
 
@@ -65,8 +64,7 @@ static inline uint8_t *bytes_new(const struct trib_autoencoder *ae)
 static inline void import(struct trib_autoencoder *ae, const uint8_t *bytes)
 {
     struct trib_error err = {0};
-    assert_status(trib_autoencoder_import(ae, bytes, trib_autoencoder_bytes(ae), &err),
-                  TRIB_OK);
+    assert_ok(trib_autoencoder_import(ae, bytes, trib_autoencoder_bytes(ae), &err));
 }
 
 static inline double train(struct trib_autoencoder *ae, const struct data *d, bool ring)

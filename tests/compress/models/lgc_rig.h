@@ -6,13 +6,7 @@
 #ifndef TESTS_COMPRESS_MODELS_LGC_RIG_H
 #define TESTS_COMPRESS_MODELS_LGC_RIG_H
 
-#include "tests/harness/tribtest.h"
-
-#include <math.h>
-
-#include "base/error.h"
 #include "compress/models/autoencoder.h"
-#include "compress/codec.h"
 #include "compress/models/model.h"
 #include "tests/compress/vectors.h"
 
@@ -67,7 +61,7 @@ static inline void ring_init(struct ring *r, const char *text, size_t total, int
     *r = (struct ring){.codec = codec_of(text), .ranks = ranks};
     r->opts = (struct trib_model_opts){
         .total = total, .piece = PIECE, .ranks = ranks, .mean = mean, .seed = 7};
-    assert_status(trib_codec_for_ranks(r->codec, ranks, &err), TRIB_OK);
+    assert_ok(trib_codec_for_ranks(r->codec, ranks, &err));
     r->share = trib_codec_agreed_floats(r->codec, PIECE);
     r->chunks = (total + PIECE - 1) / PIECE;
     r->shares = calloc(r->chunks * r->share, sizeof(float));
@@ -106,7 +100,7 @@ static inline void exchange(struct ring *r)
     assert_true(asked == 0 || asked == r->ranks);
     r->exchanged = asked;
     for (int k = 0; k < r->ranks && asked; k++)
-        assert_status(trib_model_exchanged(r->models[k], sum, &err), TRIB_OK);
+        assert_ok(trib_model_exchanged(r->models[k], sum, &err));
     free(sum), free(own);
 }
 
@@ -185,11 +179,10 @@ static inline void reduce(struct ring *r, size_t i)
                                  .piece = PIECE,
                                  .final = true,
                                  .ranks = r->opts.mean ? (uint32_t)r->ranks : 0};
-    assert_status(trib_codec_merge(r->codec, &m, sum, &len), TRIB_OK);
+    assert_ok(trib_codec_merge(r->codec, &m, sum, &len));
     for (int k = 0; k < r->ranks; k++) {
-        assert_status(
-            trib_model_result(r->models[k], &c, sum, len, r->result[k] + c.first),
-            TRIB_OK);
+        assert_ok(
+            trib_model_result(r->models[k], &c, sum, len, r->result[k] + c.first));
         assert_memory_equal(r->result[k] + c.first, r->result[0] + c.first,
                             c.n * sizeof(float));
     }
@@ -325,9 +318,8 @@ static inline void ring_coded_by(struct ring *r, int form, const char *params,
         set((float *)(void *)(bytes + AE_HEAD), ranks);
     }
     for (int k = 0; k < ranks; k++)
-        assert_status(
-            trib_model_read(r->models[k], bytes, trib_model_bytes(r->models[k]), &err),
-            TRIB_OK);
+        assert_ok(
+            trib_model_read(r->models[k], bytes, trib_model_bytes(r->models[k]), &err));
     free(bytes);
     r->step = 5; /* nothing was gathered before */
 }

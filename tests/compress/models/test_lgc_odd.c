@@ -244,9 +244,8 @@ TEST(test_state)
             ring_init(&twin, text, PIECE + 500, 2, true);
             for (int k = 0; k < 2; k++) {
                 uint8_t *bytes = state_new(r.models[k]);
-                assert_status(trib_model_read(twin.models[k], bytes,
-                                              trib_model_bytes(r.models[k]), &err),
-                              TRIB_OK);
+                assert_ok(trib_model_read(twin.models[k], bytes,
+                                          trib_model_bytes(r.models[k]), &err));
                 free(bytes);
                 memcpy(twin.residual[k], r.residual[k], r.opts.total * sizeof(float));
             }
@@ -337,8 +336,7 @@ TEST(test_bad_share)
                 for (size_t i = 0; i < 500; i++)
                     r.x[0][PIECE + i] = 1;
                 const size_t len = encode_own(&r, 0, &c, word);
-                assert_status(trib_model_result(r.models[0], &c, word, len, x),
-                              TRIB_OK);
+                assert_ok(trib_model_result(r.models[0], &c, word, len, x));
                 assert_true(taken || square_sum(x, 500) == 0);
                 for (size_t i = 0; infinite && i < 500; i++)
                     assert_true(isnan(x[i]) == (i == 1 || i == 7 || i == 499));
@@ -370,7 +368,7 @@ TEST(test_bad_words)
         }
         assert_status(trib_model_result(r.models[0], &c, word, len + 4, x),
                       TRIB_ERR_CODEC);
-        assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_OK);
+        assert_ok(trib_model_result(r.models[0], &c, word, len, x));
         word[0] ^= 1;
         assert_status(trib_model_result(r.models[0], &c, word, len, x), TRIB_ERR_CODEC);
         free(word), free(x);

@@ -4,7 +4,6 @@
  */
 #include "tests/compress/kernels/isas.h"
 
-#include "base/error.h"
 #include "base/library.h"
 #include "compress/models/pca.h"
 #include "tests/compress/vectors.h"

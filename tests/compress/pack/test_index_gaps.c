@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/compress/vectors.h"
 
-#include <math.h>
 #include <sys/mman.h>
 
 #include "compress/pack/index_gaps.h"

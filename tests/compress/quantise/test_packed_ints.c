@@ -43,20 +43,18 @@ TEST(test_sum_of_words)
                     most = fmax(most, fabs((double)one[i]));
                 }
             }
-            assert_status(merge(&w, 0, w.ranks, false, 0), TRIB_OK);
+            assert_ok(merge(&w, 0, w.ranks, false, 0));
             decode_word(&w, w.sum, w.sum_len, sum);
             for (int i = 0; i < N; i++)
                 added[i] = 1.0f;
-            assert_status(
-                trib_codec_decode_add(w.codec, w.sum, w.sum_len, 2.0f, added, N),
-                TRIB_OK);
+            assert_ok(trib_codec_decode_add(w.codec, w.sum, w.sum_len, 2.0f, added, N));
             const double slack = 1e-6 * most * (double)w.ranks;
             for (int i = 0; i < N; i++) {
                 assert_true(fabs((double)sum[i] - expected[i]) <= slack);
                 assert_true(fabsf(added[i] - (1.0f + 2.0f * sum[i])) <=
                             4 * (float)slack);
             }
-            assert_status(merge(&w, 0, w.ranks, true, (uint32_t)w.ranks), TRIB_OK);
+            assert_ok(merge(&w, 0, w.ranks, true, (uint32_t)w.ranks));
             decode_word(&w, w.sum, w.sum_len, sum);
             for (int i = 0; i < N && !only_votes(texts[t]); i++)
                 assert_true(fabs((double)sum[i] * (double)w.ranks - expected[i]) <=
@@ -73,19 +71,19 @@ TEST(test_any_order)
     for (int t = 0; t < TEXTS; t++) {
         struct words w = words_new(texts[t], RANKS, N, normal);
         uint8_t *parts[2], *direct = room(w.codec, N);
-        assert_status(merge(&w, 0, RANKS, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, RANKS, true, 0));
         const size_t len = w.sum_len;
         memcpy(direct, w.sum, len);
         struct trib_encoded two[3];
         for (int half = 0; half < 2; half++) {
-            assert_status(merge(&w, half ? 3 : 0, half ? 3 : 3, false, 0), TRIB_OK);
+            assert_ok(merge(&w, half ? 3 : 0, half ? 3 : 3, false, 0));
             parts[half] = room(w.codec, N);
             memcpy(parts[half], w.sum, w.sum_len);
             two[1 - half] = (struct trib_encoded){parts[half], w.sum_len};
         }
         two[2] = w.word[6];
         const struct trib_merge m = {.words = two, .n_words = 3, .n = N, .final = true};
-        assert_status(trib_codec_merge(w.codec, &m, w.sum, &w.sum_len), TRIB_OK);
+        assert_ok(trib_codec_merge(w.codec, &m, w.sum, &w.sum_len));
         assert_int_equal(w.sum_len, len);
         assert_memory_equal(w.sum, direct, len);
         free(parts[0]);
@@ -119,7 +117,7 @@ TEST(test_lanes_never_carry)
                 for (int i = 0; i < FEW; i++)
                     expected[i] += (double)one[i];
             }
-            assert_status(merge(&w, 0, w.ranks, false, 0), TRIB_OK);
+            assert_ok(merge(&w, 0, w.ranks, false, 0));
             assert_true(w.sum_len <= trib_codec_bound(w.codec, FEW));
             decode_word(&w, w.sum, w.sum_len, sum);
             for (int i = 0; i < FEW; i++)
@@ -137,7 +135,7 @@ TEST(test_refused_words)
         struct words w = words_new(texts[t], 3, 100, normal);
         uint8_t *bytes = (uint8_t *)(uintptr_t)w.word[1].src;
         const size_t len = w.word[1].len;
-        assert_status(merge(&w, 0, 3, false, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 3, false, 0));
         for (size_t i = 0; i < 12; i++) { /* the header is known to the byte */
             for (int bit = 0; bit < 8 && i != 1; bit++) {
                 bytes[i] ^= (uint8_t)(1u << bit);
@@ -155,12 +153,12 @@ TEST(test_refused_words)
         assert_status(merge(&w, 0, 3, false, 0), TRIB_ERR_CODEC);
         w.word[1].len = len;
         /* one contribution twice is one too many */
-        assert_status(merge(&w, 0, 3, false, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 3, false, 0));
         w.word[3] = w.word[0];
         assert_status(merge(&w, 0, 4, false, 0), TRIB_ERR_CODEC);
         /* a finished mean is not added to */
         if (!only_votes(texts[t])) {
-            assert_status(merge(&w, 0, 1, true, 3), TRIB_OK);
+            assert_ok(merge(&w, 0, 1, true, 3));
             struct trib_encoded again = {w.sum, w.sum_len};
             const struct trib_merge m = {.words = &again, .n_words = 1, .n = 100};
             uint8_t *dst = room(w.codec, 100);
@@ -176,7 +174,7 @@ TEST(test_ranks_that_do_not_fit)
 {
     struct trib_error err = {0};
     struct trib_codec *c = codec_new("int16", NULL);
-    assert_status(trib_codec_for_ranks(c, 65537, &err), TRIB_OK);
+    assert_ok(trib_codec_for_ranks(c, 65537, &err));
     assert_status(trib_codec_for_ranks(c, 65600, &err), TRIB_ERR_CODEC);
     assert_non_null(strstr(trib_error_text(&err), "65600 ranks"));
     trib_codec_destroy(c);
@@ -211,7 +209,7 @@ TEST(test_majority)
     for (size_t ranks = 1; ranks <= 7; ranks++) {
         struct words w = words_new("signsgd", ranks, 64, vote_of);
         assert_int_equal(w.word[0].len, 12 + 8); /* one bit up */
-        assert_status(merge(&w, 0, ranks, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, ranks, true, 0));
         assert_int_equal(w.sum_len, 12 + (ranks % 2 ? 8 : 16)); /* one or two down */
         decode_word(&w, w.sum, w.sum_len, y);
         for (size_t i = 0; i < 64; i++) {
@@ -243,12 +241,12 @@ static void check_requantised(const struct requantised *q, size_t ranks, uint32_
     struct words a = words_new(q->plain, ranks, N, normal);
     struct words b = words_new(q->anew, ranks, N, normal);
     float sum[N], y[N];
-    assert_status(merge(&b, 0, ranks, false, 0), TRIB_OK);
-    assert_status(merge(&a, 0, ranks, false, 0), TRIB_OK);
+    assert_ok(merge(&b, 0, ranks, false, 0));
+    assert_ok(merge(&a, 0, ranks, false, 0));
     assert_int_equal(a.sum_len, b.sum_len);
     assert_memory_equal(a.sum, b.sum, a.sum_len);
-    assert_status(merge(&a, 0, ranks, true, mean), TRIB_OK);
-    assert_status(merge(&b, 0, ranks, true, mean), TRIB_OK);
+    assert_ok(merge(&a, 0, ranks, true, mean));
+    assert_ok(merge(&b, 0, ranks, true, mean));
     assert_int_equal(b.sum_len, b.word[0].len);
     decode_word(&a, a.sum, a.sum_len, sum);
     decode_word(&b, b.sum, b.sum_len, y);
@@ -278,7 +276,7 @@ TEST(test_requantised)
         for (size_t k = 0; k < 4; k++)
             check_requantised(&rows[k], ranks, k % 2 ? 0 : (uint32_t)ranks);
     struct words w = words_new("int8:bucket=8,result=requantised", 3, 64, one_bad);
-    assert_status(merge(&w, 0, 3, true, 0), TRIB_OK);
+    assert_ok(merge(&w, 0, 3, true, 0));
     decode_word(&w, w.sum, w.sum_len, y);
     for (size_t i = 0; i < 64; i++) {
         assert_int_equal(isnan(y[i]), i / 8 == 1); /* the bucket where one has it */
@@ -361,7 +359,7 @@ TEST(test_special_vectors)
                    clips = strstr(texts[t], "terngrad") != NULL;
         const bool rotates = strncmp(texts[t], "thc", 3) == 0;
         struct words w = words_new(texts[t], 2, FEW, nothing);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW; i++)
             assert_true(y[i] == (vote ? 1.0f : 0.0f));
@@ -369,13 +367,13 @@ TEST(test_special_vectors)
         if (vote)
             continue;
         w = words_new(texts[t], 2, FEW, constant);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW && !strstr(texts[t], "l2"); i++)
             assert_true(fabsf(y[i] - 0.6f) <= (rotates ? 0.4f : 1e-6f));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, hot);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW && !strstr(texts[t], "uniform") && !clips && !rotates;
              i++)
@@ -385,19 +383,19 @@ TEST(test_special_vectors)
             assert_true(isfinite(y[i]) || (rotates && isnan(y[i])));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, widest);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW && strstr(texts[t], "uniform"); i++)
             assert_true(isnan(y[i]) || i >= 64);
         words_free(&w);
         w = words_new(texts[t], 2, FEW, denormal);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         for (int i = 0; i < FEW; i++)
             assert_true(fabsf(y[i]) <= (rotates ? 0x1p-93f : 0x1p-99f));
         words_free(&w);
         w = words_new(texts[t], 2, FEW, infinite);
-        assert_status(merge(&w, 0, 2, true, 0), TRIB_OK);
+        assert_ok(merge(&w, 0, 2, true, 0));
         decode_word(&w, w.sum, w.sum_len, y);
         assert_true(isnan(y[3]) && isnan(y[70]) && isnan(y[0]));
         for (int i = 0; i < FEW && rotates; i++)
@@ -434,7 +432,7 @@ TEST(test_feedback_at_once)
             for (int agreed = 0; agreed < 2; agreed++) {
                 in.agreed = agreed ? w.share : NULL; /* which may be too small for p */
                 const size_t len = trib_codec_encode(w.codec, &in, expected);
-                assert_status(trib_codec_decode(w.codec, expected, len, y, N), TRIB_OK);
+                assert_ok(trib_codec_decode(w.codec, expected, len, y, N));
                 for (size_t i = 0; i < N; i++) {
                     left[i] = p[i] - y[i];
                     left[i] = isfinite(left[i]) ? left[i] : 0.0f;
@@ -465,7 +463,7 @@ TEST(test_instruction_sets)
                 if (!trib_kernels_get(isas[i]))
                     continue;
                 struct trib_codec *c = codec_new(texts[t], isas[i]);
-                assert_status(trib_codec_for_ranks(c, 3, NULL), TRIB_OK);
+                assert_ok(trib_codec_for_ranks(c, 3, NULL));
                 const struct trib_encode in = {
                     .x = w.x[1], .n = n, .key = {1, 2, 3, 4093}, .agreed = w.share};
                 codes[used] = room(c, n);
@@ -476,13 +474,10 @@ TEST(test_instruction_sets)
                 sums[used] = room(c, n);
                 values[used] = calloc(n + 1, sizeof(float));
                 accs[used] = calloc(n + 1, sizeof(float));
-                assert_status(trib_codec_merge(c, &m, sums[used], &sum_len), TRIB_OK);
-                assert_status(
-                    trib_codec_decode(c, sums[used], sum_len, values[used], n),
-                    TRIB_OK);
-                assert_status(
-                    trib_codec_decode_add(c, sums[used], sum_len, 0.7f, accs[used], n),
-                    TRIB_OK);
+                assert_ok(trib_codec_merge(c, &m, sums[used], &sum_len));
+                assert_ok(trib_codec_decode(c, sums[used], sum_len, values[used], n));
+                assert_ok(
+                    trib_codec_decode_add(c, sums[used], sum_len, 0.7f, accs[used], n));
                 assert_memory_equal(codes[used], codes[0], len);
                 assert_memory_equal(sums[used], sums[0], sum_len);
                 assert_memory_equal(values[used], values[0], n * sizeof(float));

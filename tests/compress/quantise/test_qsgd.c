@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/compress/quantise/bucket_checks.h"
 
-#include <math.h>
-
 TEST(test_sizes)
 {
     struct codec_buffers b = buffers_new("qsgd:bits=4,bucket=512", NULL, 1025);

@@ -71,8 +71,7 @@ TEST(test_sums)
     for (uint32_t rank = 0; rank < 3; rank++) {
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, rank);
         assert_true(b.len < N / 7 + 200);
-        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N),
-                      TRIB_OK);
+        assert_ok(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f, sum, N));
     }
     encode(&b, sum, TRIB_ENCODE_EXACT, 0);
     assert_true(b.len < 4 * N / 7 + 200);

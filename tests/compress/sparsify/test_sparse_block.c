@@ -71,7 +71,7 @@ TEST(test_results)
         encode(&b, x, TRIB_ENCODE_RESULT, 3);
         assert_true(b.len > 8 + rows[k].values);
         assert_true(b.len <= 8 + rows[k].values + rows[k].m + rows[k].m / 4 + 1);
-        assert_status(trib_codec_decode(b.codec, b.code, b.len, y, N), TRIB_OK);
+        assert_ok(trib_codec_decode(b.codec, b.code, b.len, y, N));
         for (size_t i = 0; i < N; i++) {
             came += y[i] != 0;
             assert_true(y[i] == 0 || (x[i] < 0) == (y[i] < 0));
@@ -94,8 +94,7 @@ static void check_bound(const char *text, size_t n, int ranks)
             vector_new(r % 2 ? VECTOR_NORMAL : VECTOR_POWER_LAW, 3 + (uint64_t)r, n);
         encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
         assert_true(b.len <= one);
-        assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 1, sum, n),
-                      TRIB_OK);
+        assert_ok(trib_codec_decode_add(b.codec, b.code, b.len, 1, sum, n));
         free(x);
     }
     encode(&b, sum, TRIB_ENCODE_EXACT, 0);
@@ -173,7 +172,7 @@ TEST(test_overwrite_and_add)
         y[i] = z[i] = 7.0f;
     decode(&b, y);
     assert_memory_equal(x, y, sizeof x);
-    assert_status(trib_codec_decode_add(b.codec, b.code, b.len, 0.5f, z, 20), TRIB_OK);
+    assert_ok(trib_codec_decode_add(b.codec, b.code, b.len, 0.5f, z, 20));
     for (int i = 0; i < 20; i++)
         assert_true(z[i] == 7.0f + 0.5f * x[i]);
     buffers_free(&b);

@@ -95,9 +95,7 @@ static double descend(bool feedback, int steps)
             b.len = feedback
                         ? trib_codec_encode_ef(b.codec, &in, residual[w], b.code)
                         : trib_codec_encode(b.codec, &in, b.code);
-            assert_status(
-                trib_codec_decode_add(b.codec, b.code, b.len, 1.0f / 3, sum, 3),
-                TRIB_OK);
+            assert_ok(trib_codec_decode_add(b.codec, b.code, b.len, 1.0f / 3, sum, 3));
         }
         for (int i = 0; i < 3; i++)
             x[i] -= sum[i];

@@ -47,8 +47,7 @@ static size_t start(struct cut *c, size_t i, struct trib_encode_key key,
                    ? trib_codec_encode_ef(c->b.codec, &in, residual + first, c->b.code)
                    : trib_codec_encode(c->b.codec, &in, c->b.code);
     assert_true(c->b.len <= trib_codec_bound(c->b.codec, n));
-    assert_status(trib_codec_decode(c->b.codec, c->b.code, c->b.len, y + first, n),
-                  TRIB_OK);
+    assert_ok(trib_codec_decode(c->b.codec, c->b.code, c->b.len, y + first, n));
     for (size_t b = 0; b < sizeof mask; b++)
         count += (size_t)__builtin_popcount(mask[b]);
     return count;

@@ -248,7 +248,7 @@ static void linear_new(struct linear *s, const char *text, size_t n)
 {
     *s = (struct linear){.codec = codec_new(text, NULL), .n = n};
     assert_true(trib_codec_info(s->codec)->flags & TRIB_CODEC_LINEAR);
-    assert_status(trib_codec_for_ranks(s->codec, RANKS, NULL), TRIB_OK);
+    assert_ok(trib_codec_for_ranks(s->codec, RANKS, NULL));
     for (int r = 0; r < RANKS; r++) {
         s->x[r] = malloc(n * sizeof(float) + 4);
         s->code[r] = malloc(trib_codec_bound(s->codec, n) + 1);
@@ -283,21 +283,20 @@ static void check_sums(const char *text, size_t n)
     double magnitude = 0;
     size_t len, part;
     struct trib_merge m = {.words = s.word, .n_words = RANKS, .n = n};
-    assert_status(trib_codec_merge(s.codec, &m, all, &len), TRIB_OK);
+    assert_ok(trib_codec_merge(s.codec, &m, all, &len));
     for (int r = 0; r < RANKS; r++) {
         const struct trib_encoded *w = &s.word[r];
-        assert_status(trib_codec_decode_add(s.codec, w->src, w->len, 1.0f, sum, n),
-                      TRIB_OK);
-        assert_status(trib_codec_decode(s.codec, w->src, w->len, y, n), TRIB_OK);
+        assert_ok(trib_codec_decode_add(s.codec, w->src, w->len, 1.0f, sum, n));
+        assert_ok(trib_codec_decode(s.codec, w->src, w->len, y, n));
         magnitude += sqrt(square_sum(y, n));
     }
-    assert_status(trib_codec_decode(s.codec, all, len, y, n), TRIB_OK);
+    assert_ok(trib_codec_decode(s.codec, all, len, y, n));
     assert_true(sqrt(square_distance(sum, y, n)) <= 2e-6 * magnitude);
     m.n_words = 2;
-    assert_status(trib_codec_merge(s.codec, &m, some, &part), TRIB_OK);
+    assert_ok(trib_codec_merge(s.codec, &m, some, &part));
     struct trib_encoded rest[] = {s.word[4], {some, part}, s.word[2], s.word[3]};
     m = (struct trib_merge){.words = rest, .n_words = 4, .n = n};
-    assert_status(trib_codec_merge(s.codec, &m, again, &part), TRIB_OK);
+    assert_ok(trib_codec_merge(s.codec, &m, again, &part));
     assert_int_equal(part, len);
     assert_memory_equal(all, again, len);
     free(all), free(some), free(again), free(sum), free(y);
@@ -356,7 +355,7 @@ TEST(test_feedback_of_shared_words)
             const size_t len = trib_codec_encode_kept(s.codec, &in, residual, code);
             assert_int_equal(len, s.word[r].len);
             assert_memory_equal(code, s.word[r].src, len);
-            assert_status(trib_codec_decode(s.codec, code, len, y, N), TRIB_OK);
+            assert_ok(trib_codec_decode(s.codec, code, len, y, N));
             for (int i = 0; i < N; i++)
                 assert_true(residual[i] == s.x[r][i] - y[i]);
             free(code);
@@ -401,8 +400,7 @@ TEST(test_cuts)
                                            .key = {42, 3, 1, 1000 + at},
                                            .scratch = b.scratch};
             const size_t len = trib_codec_encode(b.codec, &in, b.code);
-            assert_status(trib_codec_decode(b.codec, b.code, len, z + at, count),
-                          TRIB_OK);
+            assert_ok(trib_codec_decode(b.codec, b.code, len, z + at, count));
         }
         assert_memory_equal(y, z, n * sizeof *y);
         free(x), free(y), free(z);

@@ -44,8 +44,8 @@ static struct rig rig_open(const char *text, size_t count)
                     .residual = some(count, 4)};
     const struct trib_rng rng = {.seed = 3, .step = (uint32_t)count};
 
-    assert_status(trib_codec_create(text, NULL, NULL, &r.codec), TRIB_OK);
-    assert_status(trib_words_open(r.codec, count, &r.words), TRIB_OK);
+    assert_ok(trib_codec_create(text, NULL, NULL, &r.codec));
+    assert_ok(trib_words_open(r.codec, count, &r.words));
     r.chunk = trib_codec_cut(r.codec, count, 4 * CHUNK, 8 * CHUNK, trib_codec_bound);
     r.encoded = some(trib_words_bound(r.words), 1);
     for (size_t i = 0; i < count; i++)
@@ -87,9 +87,8 @@ static void decode_apart(struct rig *r)
         uint32_t len;
         memcpy(&len, r->encoded + at, 4);
         const size_t here = i + 1 < chunks ? r->chunk : r->count - done;
-        assert_status(trib_codec_decode(r->codec, r->encoded + at + 4, len,
-                                        r->right + done, here),
-                      TRIB_OK);
+        assert_ok(trib_codec_decode(r->codec, r->encoded + at + 4, len, r->right + done,
+                                    here));
         at += 4 + len;
         done += here;
     }
@@ -121,12 +120,12 @@ static void check(const char *text, size_t count)
         decode_apart(&r);
         for (size_t p = 0; p < sizeof(pieces) / sizeof(*pieces); p++) {
             memset(r.got, 0xff, count * 4);
-            assert_status(take(&r, r.bytes, pieces[p]), TRIB_OK);
+            assert_ok(take(&r, r.bytes, pieces[p]));
             assert_memory_equal(r.got, r.right, count * 4);
         }
     }
     assert_status(take(&r, r.bytes - 1, 333), TRIB_INPROGRESS);
-    assert_status(take(&r, r.bytes, SIZE_MAX), TRIB_OK);
+    assert_ok(take(&r, r.bytes, SIZE_MAX));
     assert_status(trib_words_take(r.words, r.encoded, 1, r.got), TRIB_ERR_CODEC);
     memset(r.encoded, 0xff, 4);
     assert_status(take(&r, r.bytes, 1), TRIB_ERR_CODEC);
@@ -148,7 +147,7 @@ TEST(test_residual)
     struct rig r = rig_open("topk:ratio=0.01", LONGEST);
 
     encode(&r, r.residual);
-    assert_status(take(&r, r.bytes, SIZE_MAX), TRIB_OK);
+    assert_ok(take(&r, r.bytes, SIZE_MAX));
     for (size_t i = 0; i < r.count; i++)
         assert_true(r.got[i] + r.residual[i] == r.x[i]);
     rig_close(&r);
@@ -161,7 +160,7 @@ static void refused(trib_status_t (*check_codec)(const struct trib_codec *,
     struct trib_error err = {0};
     struct trib_codec *codec;
 
-    assert_status(trib_codec_create(text, NULL, NULL, &codec), TRIB_OK);
+    assert_ok(trib_codec_create(text, NULL, NULL, &codec));
     assert_status(check_codec(codec, &err), words ? TRIB_ERR_UNSUPPORTED : TRIB_OK);
     assert_true(!words || strstr(err.text, words));
     trib_codec_destroy(codec);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
 #include "inspect/doctor/doctor_parts.h"
 #include "inspect/doctor/doctor_report.h"
 #include "tests/harness/fakeroot.h"
@@ -34,11 +32,9 @@ static int count(const struct lines *lines, const char *begin, const char *words
 static trib_verdict_t look(const struct fakeroot *root, struct lines *lines)
 {
     trib_doctor_opts_t opts = TRIB_DOCTOR_OPTS_INIT;
-    trib_opts_t join = TRIB_OPTS_INIT;
     trib_verdict_t worst = TRIB_VERDICT_OK;
+    trib_opts_t join = sized(trib_opts_t, .ranks = 1, .rank_plus_1 = 1);
 
-    join.ranks = 1;
-    join.rank_plus_1 = 1;
     opts.join = &join;
     opts.folder = root ? root->path : NULL;
     lines->n = 0;
@@ -373,12 +369,10 @@ static int rank_main(int rank, int size, void *root)
 {
     static _Thread_local struct lines lines;
     trib_doctor_opts_t opts = TRIB_DOCTOR_OPTS_INIT;
-    trib_opts_t join = TRIB_OPTS_INIT;
     trib_verdict_t worst = TRIB_VERDICT_FAIL;
+    trib_opts_t join =
+        sized(trib_opts_t, .rank_plus_1 = rank + 1, .ranks = size, .root = root);
 
-    join.rank_plus_1 = rank + 1;
-    join.ranks = size;
-    join.root = root;
     opts.join = &join;
     lines.n = 0;
     trib_status_t status = trib_doctor(&opts, note, &lines, &worst);

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tests/harness/tribtest.h"
-
-#include "base/error.h"
 #include "inspect/draw/draw_tree.h"
 #include "tests/topo/data_layout.h"
 
@@ -20,7 +17,7 @@ static void check_text(const struct trib_drawing *drawing, const char *expected)
     static char text[TEXT_BYTES];
 
     text[0] = '\0';
-    assert_status(trib_draw_text(drawing, append, text), TRIB_OK);
+    assert_ok(trib_draw_text(drawing, append, text));
     assert_string_equal(text, expected);
 }
 
@@ -29,7 +26,7 @@ static struct trib_racks *parse(const char *text)
     const struct trib_racks_source source = {"test", text, strlen(text), NULL, 0};
     struct trib_racks *racks = NULL;
 
-    assert_status(trib_racks_parse(&source, NULL, &racks), TRIB_OK);
+    assert_ok(trib_racks_parse(&source, NULL, &racks));
     return racks;
 }
 
@@ -156,9 +153,7 @@ TEST(test_rates)
     struct trib_racks *racks = NULL;
     struct trib_drawing drawing = {0};
 
-    assert_status(
-        trib_racks_read(data_path("ibnetdiscover.txt").text, NULL, NULL, &racks),
-        TRIB_OK);
+    assert_ok(trib_racks_read(data_path("ibnetdiscover.txt").text, NULL, NULL, &racks));
     drawing.racks = racks;
     check_text(&drawing, "spine1, 1 host\n"
                          "├─ storage1\n"
@@ -202,10 +197,10 @@ TEST(test_deep)
     struct trib_racks *racks = parse(text);
     drawing.racks = racks;
     tree[0] = '\0';
-    assert_status(trib_draw_text(&drawing, append, tree), TRIB_OK);
+    assert_ok(trib_draw_text(&drawing, append, tree));
     assert_non_null(strstr(tree, "├─ s199\n"));
     tree[0] = '\0';
-    assert_status(trib_draw_dot(&drawing, append, tree), TRIB_OK);
+    assert_ok(trib_draw_dot(&drawing, append, tree));
     assert_non_null(strstr(tree, "label=\"s200\\n1 host\""));
     trib_racks_free(racks);
 }
@@ -217,7 +212,7 @@ TEST(test_dot)
     struct trib_rank_place places[1] = {{.host = "x\"\\"}};
     struct trib_drawing drawing = {.racks = racks, .places = places, .n_places = 1};
 
-    assert_status(trib_draw_dot(&drawing, append, text), TRIB_OK);
+    assert_ok(trib_draw_dot(&drawing, append, text));
     assert_string_equal(
         text, "graph topology {\n"
               "    node [fontname=\"sans-serif\", fontsize=10];\n"

@@ -3,9 +3,6 @@
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct row {
     const char *name;

@@ -53,12 +53,10 @@ static inline void engines_open_side(struct engines *t, int rank, const char *tr
     e->rank = rank;
     e->size = t->n;
     e->ranks = t->ranks;
-    assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
-    assert_status(trib_engine_open(e), TRIB_OK);
-    assert_status(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &x),
-                  TRIB_OK);
-    assert_status(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &y),
-                  TRIB_OK);
+    assert_ok(trib_transport_open(transport, &opts, &e->transport));
+    assert_ok(trib_engine_open(e));
+    assert_ok(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &x));
+    assert_ok(trib_memory_alloc(&e->memories, t->floats * sizeof(float) + 1, &y));
     s->x = x;
     s->y = y;
 }
@@ -74,7 +72,7 @@ static inline struct engines *engines_meet(const struct engines_opts *o)
     t->n = n;
     t->ranks = o->ranks;
     t->floats = o->floats;
-    assert_status(trib_config_load(&t->cfg, o->config, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&t->cfg, o->config, NULL, NULL));
     for (int i = 0; i < n; i++) {
         t->side[i].engine.arena.per_link = o->per_link;
         t->side[i].engine.arena.on_billboard = o->on_billboard;
@@ -86,9 +84,8 @@ static inline struct engines *engines_meet(const struct engines_opts *o)
             struct trib_peer *p = &t->side[i].engine.peers[k];
             snprintf(p->host, sizeof(p->host), "here");
             p->pid = getpid();
-            assert_status(e->transport->ops->address(e->transport, &p->address),
-                          TRIB_OK);
-            assert_status(trib_arena_export(&e->arena, &p->arena), TRIB_OK);
+            assert_ok(e->transport->ops->address(e->transport, &p->address));
+            assert_ok(trib_arena_export(&e->arena, &p->arena));
         }
     }
     return t;
@@ -118,8 +115,8 @@ static inline void engines_prepare_side(struct engines *t, int rank,
     struct engine_side *s = &t->side[rank];
     struct trib_schedule schedule = {0};
 
-    assert_status(algo->build(&shape, &schedule), TRIB_OK);
-    assert_status(trib_program_create(&schedule, &shape, &s->run.program), TRIB_OK);
+    assert_ok(algo->build(&shape, &schedule));
+    assert_ok(trib_program_create(&schedule, &shape, &s->run.program));
     s->run.desc = *desc;
     s->run.desc.element = sizeof(float);
     s->run.desc.count = count;
@@ -131,7 +128,7 @@ static inline void engines_prepare_side(struct engines *t, int rank,
         blocked ? count : (count + schedule.n_chunks - 1) / schedule.n_chunks;
     s->run.desc.name = algo->name;
     trib_schedule_free(&schedule);
-    assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
+    assert_ok(trib_run_prepare(&s->engine, &s->run));
 }
 
 static inline void engines_prepare(struct engines *t, const struct trib_algo *algo,
@@ -188,7 +185,7 @@ static inline void engines_done(const struct engines *t)
 {
     for (int i = 0; i < t->n; i++) {
         assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
-        assert_status(t->side[i].run.now.status, TRIB_OK);
+        assert_ok(t->side[i].run.now.status);
     }
 }
 

@@ -38,7 +38,7 @@ static inline void open_end(struct pair *p, int self, const char *transport,
     struct trib_transport_opts opts = {
         .self = self, .size = 2, .params = "", .cfg = &p->cfg, .err = &e->err};
 
-    assert_status(trib_transport_open(transport, &opts, &e->transport), TRIB_OK);
+    assert_ok(trib_transport_open(transport, &opts, &e->transport));
     e->arena = (struct trib_arena){.transport = e->transport,
                                    .self = self,
                                    .size = 2,
@@ -47,10 +47,10 @@ static inline void open_end(struct pair *p, int self, const char *transport,
                                    .per_link = per_link,
                                    .to_aggregators = p->to_aggregators,
                                    .slot_bytes = SLOT - 5};
-    assert_status(trib_arena_create(&e->arena), TRIB_OK);
+    assert_ok(trib_arena_create(&e->arena));
     assert_int_equal(e->arena.slot_bytes, SLOT); /* rounded up to lines */
-    assert_status(e->transport->ops->address(e->transport, &e->address), TRIB_OK);
-    assert_status(trib_arena_export(&e->arena, &e->blob), TRIB_OK);
+    assert_ok(e->transport->ops->address(e->transport, &e->address));
+    assert_ok(trib_arena_export(&e->arena, &e->blob));
 }
 
 /* Lets events of both ends arrive. */
@@ -75,19 +75,18 @@ static inline struct pair *open_with(struct pair settings, const char *transport
 
     assert_non_null(p);
     *p = settings;
-    assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&p->cfg, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++)
         open_end(p, i, transport, window, per_link[i]);
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i], *o = &p->end[1 - i];
         for (int twice = 0; twice < 2; twice++)
-            assert_status(trib_link_connect(&e->link, &e->arena, 1 - i, &o->address,
-                                            &o->blob),
-                          TRIB_OK);
+            assert_ok(
+                trib_link_connect(&e->link, &e->arena, 1 - i, &o->address, &o->blob));
         assert_int_equal(e->link.mapped, strstr(transport, "nomap") == NULL);
         assert_false(trib_link_can_send(&e->link, 0, 0));
         for (int twice = 0; twice < 2; twice++)
-            assert_status(trib_link_open(&e->link, &e->arena), TRIB_OK);
+            assert_ok(trib_link_open(&e->link, &e->arena));
         assert_int_equal(e->arena.awaited, per_link[1 - i]);
     }
     poll_pair(p);
@@ -95,7 +94,7 @@ static inline struct pair *open_with(struct pair settings, const char *transport
         struct end *e = &p->end[i];
         assert_int_equal(trib_link_can_send(&e->link, 0, 0), !per_link[1 - i]);
         for (int twice = 0; twice < 2; twice++)
-            assert_status(trib_link_take_advert(&e->link, &e->arena), TRIB_OK);
+            assert_ok(trib_link_take_advert(&e->link, &e->arena));
         assert_int_equal(e->arena.awaited, 0);
         assert_true(trib_link_can_send(&e->link, 0, 0));
     }
@@ -143,7 +142,7 @@ static inline void send_number(struct end *e, int lane, uint32_t number, size_t 
                                    .seq = number,
                                    .bytes = (uint32_t)bytes};
     memset(payload, (int)(number & 0xff), bytes);
-    assert_status(trib_link_publish(&e->link, &e->arena, lane), TRIB_OK);
+    assert_ok(trib_link_publish(&e->link, &e->arena, lane));
 }
 
 static inline void expect_number(struct pair *p, int at, int lane, uint32_t number,
@@ -176,10 +175,8 @@ static inline struct trib_region *region_of(struct end *a, size_t bytes,
     struct trib_region *region;
     void *ptr;
 
-    assert_status(a->transport->ops->alloc(a->transport, bytes, &ptr, &region),
-                  TRIB_OK);
-    assert_status(a->transport->ops->export_region(a->transport, region, blob),
-                  TRIB_OK);
+    assert_ok(a->transport->ops->alloc(a->transport, bytes, &ptr, &region));
+    assert_ok(a->transport->ops->export_region(a->transport, region, blob));
     return region;
 }
 

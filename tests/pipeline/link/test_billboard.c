@@ -36,22 +36,20 @@ TEST(test_entries_lie_apart)
 /* Two ends of which both say that they may use the billboard. */
 static void connect_both(struct pair *p, const char *transport)
 {
-    assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+    assert_ok(trib_config_load(&p->cfg, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i];
         open_end(p, i, transport, 4, false);
         trib_arena_destroy(&e->arena);
         e->arena.on_billboard = true;
-        assert_status(trib_arena_create(&e->arena), TRIB_OK);
-        assert_status(trib_arena_export(&e->arena, &e->blob), TRIB_OK);
+        assert_ok(trib_arena_create(&e->arena));
+        assert_ok(trib_arena_export(&e->arena, &e->blob));
         assert_true(e->blob.on_billboard);
     }
     for (int i = 0; i < 2; i++) {
         struct end *e = &p->end[i], *o = &p->end[1 - i];
         assert_int_equal(e->arena.billboard != NULL, i == 0);
-        assert_status(
-            trib_link_connect(&e->link, &e->arena, 1 - i, &o->address, &o->blob),
-            TRIB_OK);
+        assert_ok(trib_link_connect(&e->link, &e->arena, 1 - i, &o->address, &o->blob));
     }
 }
 

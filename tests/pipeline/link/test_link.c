@@ -169,22 +169,20 @@ TEST(test_not_advertised)
     for (int t = 0; t < 2; t++) {
         struct pair *p = calloc(1, sizeof(*p));
         struct end *a = &p->end[0], *b = &p->end[1];
-        assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+        assert_ok(trib_config_load(&p->cfg, NULL, NULL, NULL));
         for (int i = 0; i < 2; i++)
             open_end(p, i, transports[t], 2, true);
-        assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &b->blob),
-                      TRIB_OK);
+        assert_ok(trib_link_connect(&a->link, &a->arena, 1, &b->address, &b->blob));
         assert_int_equal(trib_arena_bytes(&a->arena), trib_arena_heads(2));
-        assert_status(trib_link_open(&a->link, &a->arena), TRIB_OK);
+        assert_ok(trib_link_open(&a->link, &a->arena));
         assert_int_equal(trib_arena_bytes(&a->arena),
                          trib_arena_heads(2) + trib_link_bytes(2, SLOT, t == 0));
         assert_int_equal(trib_arena_bytes(&b->arena), trib_arena_heads(2));
         poll_pair(p); /* b knows of the advert before it connects */
         assert_status(trib_link_take_advert(&a->link, &a->arena), TRIB_INPROGRESS);
         assert_false(can_send(p, 0, 0, 0));
-        assert_status(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob),
-                      TRIB_OK);
-        assert_status(trib_link_take_advert(&b->link, &b->arena), TRIB_OK);
+        assert_ok(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob));
+        assert_ok(trib_link_take_advert(&b->link, &b->arena));
         assert_int_equal(b->link.window[TRIB_LANE_UP], 2);
         close_pair(p);
     }

@@ -13,7 +13,7 @@ TEST(test_short_arenas)
         const bool per_link = k & 1, mapped = k & 2, nearly = k & 4;
         struct pair *p = calloc(1, sizeof(*p));
         struct end *a = &p->end[0], *b = &p->end[1];
-        assert_status(trib_config_load(&p->cfg, NULL, NULL, NULL), TRIB_OK);
+        assert_ok(trib_config_load(&p->cfg, NULL, NULL, NULL));
         for (int i = 0; i < 2; i++)
             open_end(p, i, transports[!mapped], 2, per_link);
         const size_t needed = per_link ? 64 + 4 * 256 : b->arena.block_bytes;
@@ -26,8 +26,7 @@ TEST(test_short_arenas)
         trib_error_clear(&a->err);
         b->transport->ops->dereg(b->transport, small);
         struct trib_region *enough = region_of(b, needed, &told.blob);
-        assert_status(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told),
-                      TRIB_OK);
+        assert_ok(trib_link_connect(&a->link, &a->arena, 1, &b->address, &told));
         trib_link_close(&a->link, &a->arena);
         b->transport->ops->dereg(b->transport, enough);
         close_pair(p);
@@ -44,12 +43,9 @@ TEST(test_imports_are_cached)
     void *ptr[N];
 
     for (int i = 0; i < N; i++) {
-        assert_status(
-            a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]),
-            TRIB_OK);
-        assert_status(
-            a->transport->ops->export_region(a->transport, regions[i], &blobs[i]),
-            TRIB_OK);
+        assert_ok(a->transport->ops->alloc(a->transport, 5000, &ptr[i], &regions[i]));
+        assert_ok(
+            a->transport->ops->export_region(a->transport, regions[i], &blobs[i]));
         *(int *)ptr[i] = i;
     }
     for (int round = 0; round < 3; round++) {

@@ -38,18 +38,17 @@ static struct pair *open_boxes(const char *transport, uint32_t window,
 
     for (int i = 0; i < 2; i++) {
         box[i] = (struct trib_mailbox){.link = NULL};
-        assert_status(trib_mailbox_open(&box[i], &p->end[i].link, &p->end[i].arena),
-                      TRIB_OK);
+        assert_ok(trib_mailbox_open(&box[i], &p->end[i].link, &p->end[i].arena));
         assert_int_equal(box[i].slots, p->end[i].arena.slots);
         assert_int_equal(box[i].slot_bytes, SLOT);
         assert_false(trib_mailbox_has_room(&box[i]));
     }
     assert_status(trib_mailbox_join(&box[0]), TRIB_INPROGRESS);
     poll_boxes(p, box);
-    assert_status(trib_mailbox_join(&box[1]), TRIB_OK);
+    assert_ok(trib_mailbox_join(&box[1]));
     poll_boxes(p, box);
     for (int twice = 0; twice < 2; twice++)
-        assert_status(trib_mailbox_join(&box[0]), TRIB_OK);
+        assert_ok(trib_mailbox_join(&box[0]));
     assert_true(trib_mailbox_has_room(&box[0]) && trib_mailbox_has_room(&box[1]));
     return p;
 }
@@ -70,7 +69,7 @@ static void send_entry(struct trib_mailbox *box, uint32_t number, uint32_t bytes
     m->send_id = number;
     m->bytes = bytes;
     memset(payload, (int)(number & 0xff), bytes);
-    assert_status(trib_mailbox_post(box), TRIB_OK);
+    assert_ok(trib_mailbox_post(box));
 }
 
 static void expect_entry(struct trib_mailbox *box, uint32_t number, uint32_t bytes)

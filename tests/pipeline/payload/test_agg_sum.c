@@ -5,11 +5,9 @@
  * have the same bits.
  */
 #include "pipeline/payload/error_feedback.h"
-#include "tests/harness/tribtest.h"
 
 #include <math.h>
 
-#include "comm/core/plan_struct.h"
 #include "tests/agg/client/aggregators.h"
 #include "tests/comm/oracle.h"
 
@@ -86,17 +84,12 @@ static void use(struct ranks_self *self, trib_comm_t *agg_comm, const struct sce
     const size_t size = trib_dtype_size(s->dtype);
     const int ranks = trib_size(agg_comm);
     const double beta = s->feedback && strstr(s->feedback, "momentum") ? 0.9 : 0;
-    trib_desc_t d = TRIB_DESC_INIT;
     trib_plan_t *plan;
     uint8_t *x = calloc(s->count + 1, size);
+    trib_desc_t d =
+        sized(trib_desc_t, .recv = x, .count = s->count, .dtype = s->dtype, .op = s->op,
+              .codec = s->codec, .feedback = s->feedback, .chunk = s->chunk);
 
-    d.recv = x;
-    d.count = s->count;
-    d.dtype = s->dtype;
-    d.op = s->op;
-    d.codec = s->codec;
-    d.feedback = s->feedback;
-    d.chunk = s->chunk;
     for (size_t i = 0; i < s->count; i++)
         came[i] = went[i] = momentum[i] = most[i] = 0;
     if (trib_plan_allreduce(agg_comm, &d, &plan) != TRIB_OK)

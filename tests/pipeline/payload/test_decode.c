@@ -47,8 +47,7 @@ TEST(test_types)
         for (uint32_t i = 0; i < 3; i++) {
             const struct trib_chunk chunk = trib_vector_chunk(&s->run, i / 2, i % 2);
             const size_t len = make_word(&r, &chunk);
-            assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len),
-                          TRIB_OK);
+            assert_ok(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len));
         }
         for (size_t i = 0; i < COUNT; i++)
             assert_int_equal((int)rig_get(&r, y, i), (int)rig_given(0, 0, i));
@@ -85,7 +84,7 @@ TEST(test_aggregator)
     struct engine_side *s = rig_side(&r, 1);
     const struct trib_chunk chunk = trib_vector_chunk(&s->run, 0, 0);
 
-    assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, NULL, 12345), TRIB_OK);
+    assert_ok(trib_coded_to_acc(&s->engine, &s->run, &chunk, NULL, 12345));
     rig_close(&r);
 }
 
@@ -106,7 +105,7 @@ TEST(test_keeps_the_input)
     for (size_t i = 0; i < 500; i++)
         s->x[i] = 3;
     const size_t len = make_word(&r, &chunk);
-    assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len), TRIB_OK);
+    assert_ok(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len));
     assert_int_equal((int)s->x[1], (int)rig_given(0, 0, 1));
     trib_undo_input(&s->run, &chunk);
     assert_int_equal((int)s->x[1], 3);

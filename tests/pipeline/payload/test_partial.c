@@ -154,8 +154,7 @@ TEST(test_bad_masks)
     }
     len = sizeof(payload);
     payload[4] = 3;
-    assert_status(trib_quorum_result(&s->engine, &s->run, &chunk, payload, &len),
-                  TRIB_OK);
+    assert_ok(trib_quorum_result(&s->engine, &s->run, &chunk, payload, &len));
     assert_int_equal(len, 4);
     assert_int_equal(trib_quorum_in_result(&s->engine, &s->run, &chunk), 2);
     rig_close(&r);

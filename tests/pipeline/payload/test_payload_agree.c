@@ -55,9 +55,9 @@ static void open_side(struct two *t, int rank)
     e->kernels = trib_kernels_get(NULL);
     e->rank = rank;
     e->size = e->ranks = 2;
-    assert_status(trib_transport_open("shm", &opts, &e->transport), TRIB_OK);
-    assert_status(trib_engine_open(e), TRIB_OK);
-    assert_status(trib_memory_alloc(&e->memories, COUNT * sizeof(float), &x), TRIB_OK);
+    assert_ok(trib_transport_open("shm", &opts, &e->transport));
+    assert_ok(trib_engine_open(e));
+    assert_ok(trib_memory_alloc(&e->memories, COUNT * sizeof(float), &x));
     s->x = x;
 }
 
@@ -67,8 +67,8 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
 
     snprintf(p->host, sizeof(p->host), "here");
     p->pid = getpid();
-    assert_status(e->transport->ops->address(e->transport, &p->address), TRIB_OK);
-    assert_status(trib_arena_export(&e->arena, &p->arena), TRIB_OK);
+    assert_ok(e->transport->ops->address(e->transport, &p->address));
+    assert_ok(trib_arena_export(&e->arena, &p->arena));
 }
 
 /* The agreement goes through rank 0 in one frame, the vector through both ranks. */
@@ -76,14 +76,14 @@ static void build(const struct trib_shape *shape, struct trib_program *out)
 {
     struct trib_schedule share = {0}, vector = {0}, joined = {0};
 
-    assert_status(trib_algo_find("tree")->build(shape, &share), TRIB_OK);
-    assert_status(trib_algo_find("direct")->build(shape, &vector), TRIB_OK);
+    assert_ok(trib_algo_find("tree")->build(shape, &share));
+    assert_ok(trib_algo_find("direct")->build(shape, &vector));
     assert_int_equal(share.n_chunks, 1);
     assert_int_equal(vector.n_chunks, CHUNKS);
     trib_schedule_init(&joined, CHUNKS);
     trib_schedule_append(&joined, &share, CHUNKS);
     trib_schedule_append(&joined, &vector, 0);
-    assert_status(trib_program_create(&joined, shape, out), TRIB_OK);
+    assert_ok(trib_program_create(&joined, shape, out));
     trib_schedule_free(&share);
     trib_schedule_free(&vector);
     trib_schedule_free(&joined);
@@ -111,9 +111,9 @@ static void prepare(struct two *t, struct side *s)
                                 .seed = opts.seed};
     d->share_piece = trib_codec_agreed_floats(t->codec, PIECE) * CHUNKS;
     assert_true(d->share_piece > 0);
-    assert_status(trib_model_create(t->codec, &opts, &s->err, &d->model), TRIB_OK);
+    assert_ok(trib_model_create(t->codec, &opts, &s->err, &d->model));
     s->run.desc.name = "direct";
-    assert_status(trib_run_prepare(e, &s->run), TRIB_OK);
+    assert_ok(trib_run_prepare(e, &s->run));
     struct trib_link *l = &e->links[1 - e->rank];
     s->arrived = l->my_credits;
     l->my_credits = s->shown;
@@ -122,10 +122,9 @@ static void prepare(struct two *t, struct side *s)
 static void open_two(struct two *t)
 {
     memset(t, 0, sizeof(*t));
-    assert_status(trib_config_load(&t->cfg, "window=1;chunk=4K", NULL, NULL), TRIB_OK);
-    assert_status(
-        trib_codec_create("powersgd:rank=2,columns=16,ef=0", NULL, NULL, &t->codec),
-        TRIB_OK);
+    assert_ok(trib_config_load(&t->cfg, "window=1;chunk=4K", NULL, NULL));
+    assert_ok(
+        trib_codec_create("powersgd:rank=2,columns=16,ef=0", NULL, NULL, &t->codec));
     for (int i = 0; i < 2; i++)
         open_side(t, i);
     for (int i = 0; i < 2; i++)
@@ -188,7 +187,7 @@ static void run_step(struct two *t, uint32_t step)
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(t->side[i].run.now.state, TRIB_RUN_DONE);
-        assert_status(t->side[i].run.now.status, TRIB_OK);
+        assert_ok(t->side[i].run.now.status);
     }
 }
 

@@ -48,9 +48,8 @@ static void let_read(struct engines *t)
         }
         for (int k = 0; k < t->n; k++)
             if (k != i)
-                assert_status(
-                    e->transport->ops->reach(e->transport, k, &e->peers[k].address),
-                    TRIB_OK);
+                assert_ok(
+                    e->transport->ops->reach(e->transport, k, &e->peers[k].address));
         e->transport->ops = &counted.ops;
         t->side[i].x = malloc(t->floats * sizeof(float));
         t->side[i].y = malloc(t->floats * sizeof(float));
@@ -69,7 +68,7 @@ static struct rig open_read(const struct payload_case *c)
     for (int i = 0; i < c->ranks; i++) {
         struct engine_side *s = rig_side(&r, i);
         rig_plan(&r, i, &s->run);
-        assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
+        assert_ok(trib_run_prepare(&s->engine, &s->run));
         assert_true(s->run.reads);
     }
     return r;
@@ -222,7 +221,7 @@ TEST(test_not_read)
         let_read(r.engines);
         struct engine_side *s = rig_side(&r, 0);
         rig_plan(&r, 0, &s->run);
-        assert_status(trib_run_prepare(&s->engine, &s->run), TRIB_OK);
+        assert_ok(trib_run_prepare(&s->engine, &s->run));
         assert_false(s->run.reads);
         close_read(&r);
     }
@@ -332,14 +331,11 @@ static int give_up(struct ranks_self *self)
     const enum end how = *(const enum end *)self->arg;
     float *x = mmap(NULL, LONG * sizeof(*x), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    trib_desc_t desc = TRIB_DESC_INIT;
     trib_plan_t *plan;
     float one = 1;
+    trib_desc_t desc =
+        sized(trib_desc_t, .send = NULL, .recv = x, .count = LONG, .root = 1);
 
-    desc.send = NULL;
-    desc.recv = x;
-    desc.count = LONG;
-    desc.root = 1;
     ranks_ok(self, trib_allreduce(self->comm, NULL, &one, 1, TRIB_F32, TRIB_SUM));
     ranks_ok(self, trib_plan_create(self->comm, TRIB_BROADCAST, &desc, &plan));
     if (self->rank == 1) {

@@ -2,8 +2,6 @@
 /*
  * What a rank says of itself on its page, as trib_ranks_each reads it from outside.
  */
-#include "tests/harness/tribtest.h"
-
 #include "tests/harness/ranks.h"
 
 enum { SUMS = 2000, SHORT = 5 };

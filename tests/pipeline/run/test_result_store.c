@@ -64,7 +64,7 @@ TEST(test_same_bits)
         x[i] = (float)((int)(i * 2654435761u >> 8) - (1 << 23));
     const struct trib_encode in = {.x = x, .n = CHUNK, .total = N};
     const size_t len = trib_codec_encode(r.codec, &in, word);
-    assert_status(trib_codec_decode(r.codec, word, len, expected, CHUNK), TRIB_OK);
+    assert_ok(trib_codec_decode(r.codec, word, len, expected, CHUNK));
     for (size_t shift = 0; shift < 2; shift++) { /* on a cache line and off it */
         float *result = y + shift;
         trib_run_bind(&s->engine, &s->run, x, result);
@@ -72,8 +72,7 @@ TEST(test_same_bits)
         for (uint32_t i = 0; i < N / CHUNK; i++) {
             const struct trib_chunk chunk = trib_vector_chunk(&s->run, i / 2, i % 2);
             assert_int_equal(chunk.n, CHUNK);
-            assert_status(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len),
-                          TRIB_OK);
+            assert_ok(trib_coded_to_acc(&s->engine, &s->run, &chunk, word, len));
             assert_memory_equal(result + chunk.first, expected, sizeof(expected));
         }
     }

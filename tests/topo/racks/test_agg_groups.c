@@ -23,11 +23,10 @@ static void check(const char *racks_text, const char *aggregators, const char *r
     snprintf(rank_text, sizeof(rank_text), "%s", ranks);
     const int n_aggregators = group_text_split(aggregator_text, aggregator_names);
     const int n = group_text_split(rank_text, rank_names);
-    assert_status(trib_racks_parse(&source, NULL, &racks), TRIB_OK);
-    assert_status(trib_places_of_racks(racks, aggregator_names, n_aggregators,
-                                       rank_names, n, &places),
-                  TRIB_OK);
-    assert_status(trib_agg_groups_make(&places, NULL, &groups), TRIB_OK);
+    assert_ok(trib_racks_parse(&source, NULL, &racks));
+    assert_ok(trib_places_of_racks(racks, aggregator_names, n_aggregators, rank_names,
+                                   n, &places));
+    assert_ok(trib_agg_groups_make(&places, NULL, &groups));
     const struct group_text u = {groups.n,           n,
                                  groups.parent,      groups.first,
                                  groups.aggregators, groups.of_rank,
@@ -133,7 +132,7 @@ TEST(test_random)
                   ranks = 1 + (int)(draw_u32(rng, 2) % 60);
         uint64_t at = 3;
 
-        assert_status(trib_places_make(n, aggregators, ranks, &p), TRIB_OK);
+        assert_ok(trib_places_make(n, aggregators, ranks, &p));
         for (int i = 1; i < n; i++) /* parents may stand before and behind */
             p.above[i] = (int)(draw_u32(rng, at++) % (uint32_t)(i + 1)) - 1;
         for (int i = 0; i < aggregators && n > 0; i++)
@@ -142,7 +141,7 @@ TEST(test_random)
                 (int)(round % 2);
         for (int i = 0; i < ranks && n > 0; i++)
             p.of_rank[i] = (int)(draw_u32(rng, at++) % (uint32_t)(n + 1)) - 1;
-        assert_status(trib_agg_groups_make(&p, NULL, &u), TRIB_OK);
+        assert_ok(trib_agg_groups_make(&p, NULL, &u));
         check_groups(&p, &u);
         trib_agg_groups_free(&u);
         trib_places_free(&p);
@@ -155,7 +154,7 @@ TEST(test_errors)
     struct trib_places p;
     struct trib_agg_groups u;
 
-    assert_status(trib_places_make(0, 0, 1, &p), TRIB_OK);
+    assert_ok(trib_places_make(0, 0, 1, &p));
     assert_status(trib_agg_groups_make(&p, &err, &u), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "at least one"));
     trib_places_free(&p);

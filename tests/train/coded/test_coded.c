@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Coded products and gradients of real ranks, some of which are late, die or stop. */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include "tests/comm/growing.h"
@@ -321,23 +319,9 @@ static void perform(const struct play *p, const char *config)
                                   .bare = true,
                                   .noisy = true};
     assert_true(ranks_start(&r, &job));
-    for (bool over = false; !over;) {
-        bool others = true;
-        over = ranks_poll(&r);
-        for (int i = 0; i < RANKS; i++)
-            others &= i == p->victim || r.ended[i];
-        if (others && !r.ended[p->victim])
-            ranks_signal(&r, p->victim, SIGKILL);
-        usleep(500);
-    }
-    for (int i = 0; i < RANKS; i++)
-        if (i != p->victim && r.slots[i].status != 0)
-            fail_msg("%s, victim %d, signal %d, phase %d: rank %d %s: %s", p->code,
-                     p->victim, p->signal, (int)p->phase, i,
-                     r.slots[i].status == RANKS_NEVER ? "never came back" : "failed",
-                     r.slots[i].text);
-    assert_false(r.hung);
-    ranks_close(&r);
+    ranks_outlive(&r, 1u << p->victim);
+    ranks_survived(&r, 1u << p->victim, "%s, victim %d, signal %d, phase %d", p->code,
+                   p->victim, p->signal, (int)p->phase);
 }
 
 TEST_ON(losses_are_borne, "shm", "tcp")

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Linear models by coded gradients equal those of plain gradient descent in double,
  * also where ranks are lost and come. */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
 
 #include <tributary/coded.h>

@@ -3,10 +3,7 @@
  * The timing model of Pipe-SGD, beside its formulas; where 5.4 times can be reached;
  * and a trainer that measures its first steps, chooses, and goes on.
  */
-#include "tests/harness/tribtest.h"
-
 #include <math.h>
-#include <tributary/train.h>
 
 #include "tests/train/quadratic.h"
 #include "train/trainer/estimate.h"

@@ -4,10 +4,6 @@
  * SGD bit for bit, a run that is saved and loaded goes on with the same bits, and texts
  * that make no sense are refused by a sentence.
  */
-#include "tests/harness/tribtest.h"
-
-#include <tributary/train.h>
-
 #include "tests/train/quadratic.h"
 
 /* Strategies, and how near they come to the minimum in 240 steps. Ranks of lsgd go to

@@ -15,25 +15,6 @@
 
 #define FAR "auto:ranks_per_host=1"
 
-static inline int clean(void **state)
-{
-    (void)state;
-    (void)fake_verbs_reset();
-    return 0;
-}
-
-static inline int nothing_left(void **state)
-{
-    (void)state;
-    return fake_verbs_mistakes() || fake_verbs_live();
-}
-
-static inline void contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
-
 static inline void assert_route(struct pair *pair, int side, const char *name,
                                 const char *why)
 {
@@ -72,7 +53,7 @@ static inline void assert_works(struct pair *pair)
     for (int side = 0; side < 2; side++) {
         pair->mem[side][7]++;
         uint8_t sent = pair->mem[side][7];
-        assert_status(write_from(pair, side, 64, 5), TRIB_OK);
+        assert_ok(write_from(pair, side, 64, 5));
         expect(pair, !side, TRIB_EVENT_ARRIVED, &e);
         assert_int_equal(e.imm, 5);
         assert_int_equal(e.len, 64);
@@ -80,13 +61,14 @@ static inline void assert_works(struct pair *pair)
     }
 }
 
-/* Side 0 leaves: what it wrote before comes first, and its loss is reported once. */
+/* Side 0 disconnects: its earlier writes arrive first, and its loss is reported once.
+ */
 static inline void assert_ends_well(struct pair *pair)
 {
     struct trib_event e;
 
     for (uint32_t i = 0; i < 8; i++)
-        assert_status(write_from(pair, 0, 64, 100 + i), TRIB_OK);
+        assert_ok(write_from(pair, 0, 64, 100 + i));
     pair->t[0]->ops->close(pair->t[0]);
     for (uint32_t i = 0; i < 8; i++) {
         expect(pair, 1, TRIB_EVENT_ARRIVED, &e);
@@ -104,7 +86,7 @@ static inline void open_apart(struct pair *pair, const char *text,
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_transport_open(text, &opts, &pair->t[i]), TRIB_OK);
+        assert_ok(trib_transport_open(text, &opts, &pair->t[i]));
         pair_offer(pair, i, &address[i], &region[i]);
     }
 }
@@ -115,10 +97,9 @@ static inline void join(struct pair *pair, int side,
 {
     const struct trib_transport_ops *ops = pair->t[side]->ops;
 
-    assert_status(ops->connect(pair->t[side], !side, &address[!side]), TRIB_OK);
-    assert_status(ops->import_region(pair->t[side], !side, &region[!side],
-                                     &pair->remote[side]),
-                  TRIB_OK);
+    assert_ok(ops->connect(pair->t[side], !side, &address[!side]));
+    assert_ok(
+        ops->import_region(pair->t[side], !side, &region[!side], &pair->remote[side]));
 }
 
 #endif

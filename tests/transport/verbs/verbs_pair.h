@@ -8,28 +8,9 @@
 #include "tests/harness/fake_verbs.h"
 #include "tests/transport/pair.h"
 
-static inline int clean(void **state)
-{
-    (void)state;
-    (void)fake_verbs_reset();
-    return 0;
-}
-
-static inline int nothing_left(void **state)
-{
-    (void)state;
-    return fake_verbs_mistakes() || fake_verbs_live();
-}
-
 static inline void open_pair(struct pair *pair)
 {
     pair_open(pair, "verbs", "verbs");
-}
-
-static inline void contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
 }
 
 /* The next event of a side, which must be this loss. */
