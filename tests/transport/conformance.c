@@ -120,7 +120,7 @@ void rig_drop(struct rig *rig)
     rig->t = NULL;
 }
 
-/* Polls on: what others sent last may still have to be taken. */
+/* Keep polling: events of the last writes of other ranks may still be pending. */
 void rig_close(struct rig *rig)
 {
     struct trib_event event;

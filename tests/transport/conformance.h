@@ -98,7 +98,7 @@ void rig_drop(struct rig *rig);
 bool rig_swap(struct rig *rig, const struct trib_region *region,
               struct trib_remote *remote[RIG_RANKS_MAX]);
 
-/** rig_next - the next event, of any kind; false when the deadline is over. */
+/** rig_next - return the next event, of any kind; false after the deadline. */
 bool rig_next(struct rig *rig, struct trib_event *event);
 
 /** rig_expect - the next event, which must be of this kind and peer. */

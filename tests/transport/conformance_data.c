@@ -59,7 +59,7 @@ out:
     rig_close(&rig);
 }
 
-/* Both ranks have got all: each tells the other, who may come first. */
+/* Both ranks have received all: each notifies the other, in any order. */
 static void agree(struct rig *rig, uint32_t imm)
 {
     const struct trib_write w = {.imm = imm};
@@ -80,8 +80,8 @@ static void agree(struct rig *rig, uint32_t imm)
     SPAWN_CHECK(rig->s, written && heard);
 }
 
-/* Large and small ones by turns, both ways at once: a backend may bring the large ones
- * by another way, but what comes behind them waits. */
+/* Large and small writes alternate in both directions: a backend may use another path
+ * for large ones, but later writes wait for them. */
 static void check_mixed(struct spawn *s, const struct row *row)
 {
     enum { LARGE = 200000, SMALL = 40, COUNT = 24, ROOM = COUNT / 2 * (LARGE + SMALL) };
@@ -111,7 +111,7 @@ static void check_mixed(struct spawn *s, const struct row *row)
             sent++;
         }
         if (got == COUNT && sent == COUNT)
-            break; /* what comes next is the peer's word */
+            break; /* the next event is the peer's notification */
         if (rig.t->ops->poll(rig.t, &e, 1) == 0) {
             tribtest_rest(&turns);
             continue;
@@ -197,7 +197,7 @@ out:
     rig_close(&rig);
 }
 
-/* 1 B to 4 MiB at odd offsets; the bytes around stay as they are. */
+/* 1 B to 4 MiB at odd offsets; the bytes around remain unchanged. */
 static void check_sizes(struct spawn *s, const struct row *row)
 {
     /* clang-format off */
@@ -364,7 +364,7 @@ out:
     rig_close(&rig);
 }
 
-/* Stores through map() are what the owner reads, also in a part with its own region. */
+/* The owner reads what was stored through map(), also in a part with its own region. */
 static void check_map(struct spawn *s, const struct row *row)
 {
     struct rig rig;
@@ -404,7 +404,7 @@ static void check_no_map(struct spawn *s, const struct row *row)
     rig_close(&rig);
 }
 
-/* Memory that nobody has registered, by its address. */
+/* Unregistered memory, by its address. */
 static void check_read(struct rig *rig, int peer, const uint8_t *mine, uint8_t *got,
                        size_t len)
 {

@@ -92,7 +92,7 @@ static void check_kill(struct spawn *s, const struct row *row)
         if (s->rank == 0 && !rig_expect(&rig, TRIB_EVENT_ARRIVED, victim, &e))
             goto out;
     }
-    if (s->rank == victim) /* what it sent before it died still arrives */
+    if (s->rank == victim) /* messages sent before its death still arrive */
         rig_note(&rig, 0, 77);
     if (!spawn_barrier(s))
         goto out;
@@ -247,7 +247,7 @@ out:
     rig_close(&rig);
 }
 
-/* A write and a wake() end a sleep long before its time is over. */
+/* A write and a wake() end a sleep long before its timeout. */
 static void check_sleep(struct spawn *s, const struct row *row)
 {
     enum { ROUNDS = 12, SLEEP_MS = 2000 };

@@ -27,7 +27,7 @@ static void run_rank(struct spawn *s)
     pair->check->fn(s, pair->row);
 }
 
-/* An emulated machine needs more, and says so. */
+/* An emulated machine needs more: it sets CONFORMANCE_CASE_MS. */
 static int case_ms(void)
 {
     const char *text = getenv("CONFORMANCE_CASE_MS");
@@ -58,7 +58,7 @@ static bool siblings_reach(void)
     return spawn_run(&opts, NULL) == 0;
 }
 
-/* Whether all ranks did what the check wants. */
+/* Return whether all ranks did what the check expects. */
 static bool pair_holds(struct pair *pair)
 {
     const struct spawn_opts opts = {

@@ -17,7 +17,7 @@ static void fails(const char *text, trib_status_t expected, const char *sentence
     pair_refuses(text, expected, err.text);
 }
 
-/* A build has a backend, or says what it lacks. */
+/* A build has a backend, or its error message names what is missing. */
 TEST(test_absent)
 {
     static const char *const optional[] = {"verbs", "ucx"};
@@ -92,13 +92,13 @@ TEST(test_good_texts)
     int files = open_files();
 
     for (size_t i = 0; trib_transports[i]; i++)
-        assert_status(trib_transport_check(trib_transports[i]->name, &err), TRIB_OK);
+        assert_ok(trib_transport_check(trib_transports[i]->name, &err));
     for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
-        assert_status(trib_transport_check(more[i], &err), TRIB_OK);
+        assert_ok(trib_transport_check(more[i], &err));
     for (const struct trib_decorator *d = trib_decorators; d->name; d++) {
         char text[64];
         snprintf(text, sizeof(text), "shm+%s", d->name);
-        assert_status(trib_transport_check(text, &err), TRIB_OK);
+        assert_ok(trib_transport_check(text, &err));
     }
     assert_string_equal(err.text, "");
     assert_int_equal(open_files(), files);
@@ -130,8 +130,8 @@ static void all_slots(const struct trib_transport_ops *ops)
     assert_true(ops->event_fd && ops->arm && ops->wait && ops->wake);
 }
 
-/* A region is as long as it was exported, and one that is shorter than what is to be
- * addressed is not taken. */
+/* A region is as long as it was exported; a region shorter than the requested range is
+ * refused. */
 static void check_lengths(const char *text)
 {
     struct pair pair;
@@ -141,8 +141,7 @@ static void check_lengths(const char *text)
     struct trib_remote *remote = NULL;
     struct trib_blob blob, none = {.len = TRIB_BLOB_MAX + 1};
     assert_int_equal(t->ops->length(t, pair.remote[0]), PAIR_LEN);
-    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
-                  TRIB_OK);
+    assert_ok(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob));
     assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN + 1, &remote),
                   TRIB_ERR_RANGE);
     assert_null(remote);
@@ -153,12 +152,12 @@ static void check_lengths(const char *text)
     trib_error_clear(&pair.err);
     assert_status(trib_transport_import(t, 1, &none, 1, &remote), TRIB_ERR_INVALID);
     trib_error_clear(&pair.err);
-    assert_status(trib_transport_import(t, 1, &blob, PAIR_LEN, &remote), TRIB_OK);
+    assert_ok(trib_transport_import(t, 1, &blob, PAIR_LEN, &remote));
     t->ops->release(t, remote);
     pair_close(&pair);
 }
 
-/* Every transport by each of its texts; and a row says of a transport what it is. */
+/* Each text opens its transport, and a row describes it. */
 TEST(test_rows)
 {
     for (size_t i = 0; trib_transports[i]; i++) {
@@ -168,7 +167,7 @@ TEST(test_rows)
         for (const struct trib_transport_text *t = ops->texts; t && t->text; t++) {
             struct trib_error err = {0};
             assert_int_equal(strncmp(t->text, ops->name, strlen(ops->name)), 0);
-            assert_status(trib_transport_check(t->text, &err), TRIB_OK);
+            assert_ok(trib_transport_check(t->text, &err));
             assert_true(!ops->one_process || t->flags & TRIB_TEXT_THREADS);
             assert_true(!ops->bare || !(t->flags & TRIB_TEXT_SEALED));
             check_lengths(t->text);
@@ -186,17 +185,16 @@ TEST(test_loop_is_bounded)
     struct trib_event e;
 
     pair_open(&pair, "loop", "loop");
-    assert_status(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob),
-                  TRIB_OK);
+    assert_ok(pair.t[1]->ops->export_region(pair.t[1], pair.region[1], &blob));
     memcpy(&x, blob.bytes, sizeof(x));
     x.len = UINT64_C(1) << 40;
     memcpy(blob.bytes, &x, sizeof(x));
-    assert_status(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote), TRIB_OK);
+    assert_ok(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote));
     struct trib_write w = {.local = pair.region[0],
                            .remote = remote,
                            .remote_off = UINT64_C(1) << 39,
                            .len = 8};
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "wrote to memory that is not registered"));
@@ -213,7 +211,7 @@ TEST(test_slots)
         all_slots(trib_transports[i]);
     pair_open(&pair, text, "loop");
     all_slots(pair.t[0]->ops);
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     pair_close(&pair);
 }
 

@@ -33,7 +33,7 @@ static void assert_works(struct pair *pair)
     struct trib_event e;
 
     pair->mem[0][7] = 42;
-    assert_status(pair_write(pair, 64, 5), TRIB_OK);
+    assert_ok(pair_write(pair, 64, 5));
     assert_int_equal(pair_await(pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     assert_int_equal(e.imm, 5);
@@ -83,10 +83,9 @@ static void refuses_to_connect(const char *text0, const char *text1,
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open(i ? text1 : text0, &opts, &pair.t[i]),
-                      TRIB_OK);
+        assert_ok(trib_transport_open(i ? text1 : text0, &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     assert_true(pair.t[0]->ops->connect(pair.t[0], 1, &address) < 0);
     if (!strstr(pair.err.text, sentence))
         fail_msg("the error is \"%s\", not \"%s\"", pair.err.text, sentence);
@@ -115,17 +114,16 @@ TEST(test_guard)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         opts.guard = &guard;
-        assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("auto", &opts, &pair.t[i]));
         pair_offer(&pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair.t[i]->ops;
-        assert_status(ops->caps(pair.t[i], address, &caps), TRIB_OK);
+        assert_ok(ops->caps(pair.t[i], address, &caps));
         assert_true(caps & TRIB_CAP_MAPS); /* that peer does not count */
-        assert_status(ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(trib_transport_import(pair.t[i], !i, &region[!i], PAIR_LEN,
-                                            &pair.remote[i]),
-                      TRIB_OK);
+        assert_ok(ops->connect(pair.t[i], !i, &address[!i]));
+        assert_ok(trib_transport_import(pair.t[i], !i, &region[!i], PAIR_LEN,
+                                        &pair.remote[i]));
         assert_null(ops->map(pair.t[i], pair.remote[i], NULL));
     }
     assert_route(&pair, "tcp", "it claims to be this process");
@@ -155,26 +153,23 @@ static void open_agreed(struct pair *pair, const char *text, uint32_t without)
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_transport_open(text, &opts, &pair->t[i]), TRIB_OK);
-        assert_status(pair->t[i]->ops->address(pair->t[i], &address[i]), TRIB_OK);
+        assert_ok(trib_transport_open(text, &opts, &pair->t[i]));
+        assert_ok(pair->t[i]->ops->address(pair->t[i], &address[i]));
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->caps(pair->t[i], address, &caps[i]), TRIB_OK);
-        assert_status(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]),
-                      TRIB_OK);
+        assert_ok(ops->caps(pair->t[i], address, &caps[i]));
+        assert_ok(ops->alloc(pair->t[i], PAIR_LEN, &mem, &pair->region[i]));
         pair->mem[i] = mem;
-        assert_status(ops->export_region(pair->t[i], pair->region[i], &region[i]),
-                      TRIB_OK);
+        assert_ok(ops->export_region(pair->t[i], pair->region[i], &region[i]));
     }
     caps[1] &= ~without;
     for (int i = 0; i < 2; i++)
         pair->t[i]->ops->agree(pair->t[i], caps);
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_status(ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
-                      TRIB_OK);
+        assert_ok(ops->connect(pair->t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
     }
 }
 
@@ -213,11 +208,10 @@ TEST(test_facts)
         uint32_t caps = 0;
         for (int k = 0; k < 2; k++) {
             struct trib_transport_opts opts = pair_opts(&pair, k);
-            assert_status(trib_transport_open(cases[i].text, &opts, &pair.t[k]),
-                          TRIB_OK);
-            assert_status(pair.t[k]->ops->address(pair.t[k], &address[k]), TRIB_OK);
+            assert_ok(trib_transport_open(cases[i].text, &opts, &pair.t[k]));
+            assert_ok(pair.t[k]->ops->address(pair.t[k], &address[k]));
         }
-        assert_status(pair.t[0]->ops->caps(pair.t[0], address, &caps), TRIB_OK);
+        assert_ok(pair.t[0]->ops->caps(pair.t[0], address, &caps));
         assert_int_equal((caps & TRIB_CAP_MAPS) != 0, cases[i].maps);
         pair_close(&pair);
     }
@@ -254,8 +248,8 @@ TEST(test_no_port)
     struct trib_address address;
     char text[64];
 
-    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &tcp, NULL), TRIB_OK);
-    assert_status(trib_net_bind("test", SOCK_DGRAM, tcp.port, 1, &udp, NULL), TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, 0, 1, &tcp, NULL));
+    assert_ok(trib_net_bind("test", SOCK_DGRAM, tcp.port, 1, &udp, NULL));
     snprintf(text, sizeof(text), "auto:port=%d,ports=1", tcp.port);
     pair_open(&pair, text, text);
     assert_route(&pair, "shm", "same host");
@@ -265,9 +259,9 @@ TEST(test_no_port)
     memset(&pair, 0, sizeof(pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open(text, &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open(text, &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address),
                   TRIB_ERR_UNSUPPORTED);
     assert_non_null(strstr(pair.err.text, "no transport reaches it: "));
@@ -305,10 +299,9 @@ TEST(test_bad_addresses)
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open("auto:ranks_per_host=1", &opts, &pair.t[i]),
-                      TRIB_OK);
+        assert_ok(trib_transport_open("auto:ranks_per_host=1", &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &good), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &good));
     for (uint16_t len = 0; len < good.len; len++) {
         bad = good;
         bad.len = len;
@@ -375,7 +368,7 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
+        assert_ok(trib_auto_make(rows, &opts, &pair->t[i]));
         pair_offer(pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
@@ -383,9 +376,8 @@ static void open_with(struct pair *pair, const struct trib_transport_ops *first,
         trib_status_t st = ops->connect(pair->t[i], !i, &address[!i]);
         assert_status(st, with_tcp ? TRIB_OK : TRIB_ERR_PEER_LOST);
         if (st == TRIB_OK)
-            assert_status(
-                ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]),
-                TRIB_OK);
+            assert_ok(
+                ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
     }
 }
 

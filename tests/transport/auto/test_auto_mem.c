@@ -19,7 +19,7 @@ TEST(test_no_memory_at_all, clean, nothing_left)
     contains(pair.logged, "ulimit -l unlimited");
     for (int side = 0; side < 2; side++)
         assert_route(&pair, side, "tcp", "verbs: cannot register 4K at");
-    assert_status(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 64, &more), TRIB_OK);
+    assert_ok(pair.t[0]->ops->reg(pair.t[0], pair.mem[0], 64, &more));
     pair.t[0]->ops->dereg(pair.t[0], more);
     assert_int_equal(pair.lines, 4); /* the cure, and that tcp is taken */
     assert_works(&pair);
@@ -36,7 +36,7 @@ TEST(test_no_memory_at_one_end, clean, nothing_left)
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(&pair, i);
-        assert_status(trib_transport_open(FAR, &o, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open(FAR, &o, &pair.t[i]));
         opts->reg_errno = i ? ENOMEM : 0;
         pair_offer(&pair, i, &address[i], &region[i]);
     }
@@ -75,11 +75,10 @@ TEST(test_shorter_by_another_way, clean, nothing_left)
         struct trib_remote *first, *second;
         open_apart(&pair, FAR, address, region);
         struct trib_transport *t = pair.t[0];
-        assert_status(t->ops->connect(t, 1, &address[1]), TRIB_OK);
+        assert_ok(t->ops->connect(t, 1, &address[1]));
         next = by_tcp(&region[1], PAIR_LEN, true);
         region[1] = by_tcp(&region[1], PAIR_LEN - (uint64_t)shorter, false);
-        assert_status(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first),
-                      TRIB_OK);
+        assert_ok(trib_transport_import(t, 1, &region[1], PAIR_LEN, &first));
         assert_route(&pair, 0, "verbs", "another host");
         assert_status(trib_transport_import(t, 1, &next, PAIR_LEN, &second),
                       shorter ? TRIB_ERR_RANGE : TRIB_OK);
@@ -91,8 +90,8 @@ TEST(test_shorter_by_another_way, clean, nothing_left)
     }
 }
 
-/* No memory for the source of the first write: the peer moves, unless the source is the
- * caller's, who can copy. For a later one: an error. */
+/* No memory for the source of the first write: the peer moves to another path, unless
+ * the source is the caller's, who can copy. For a later write: an error. */
 TEST(test_no_memory_for_a_source, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -109,14 +108,12 @@ TEST(test_no_memory_for_a_source, clean, nothing_left)
         int side = turn == 2;
         opts->reg_errno = ENOMEM;
         if (callers)
-            assert_status(pair.t[side]->ops->reg(pair.t[side], bytes, 4096, &source),
-                          TRIB_OK);
+            assert_ok(pair.t[side]->ops->reg(pair.t[side], bytes, 4096, &source));
         else
-            assert_status(pair.t[side]->ops->alloc(pair.t[side], 4096, &mem, &source),
-                          TRIB_OK);
+            assert_ok(pair.t[side]->ops->alloc(pair.t[side], 4096, &mem, &source));
         opts->reg_errno = 0;
         if (side == 1) /* has written by verbs */
-            assert_status(write_from(&pair, 1, 64, 1), TRIB_OK);
+            assert_ok(write_from(&pair, 1, 64, 1));
         opts->reg_errno = ENOMEM;
         struct trib_write w = {
             .local = source, .remote = pair.remote[side], .len = 8, .imm = 7};
@@ -129,7 +126,7 @@ TEST(test_no_memory_for_a_source, clean, nothing_left)
                      moves ? "verbs: cannot register" : "another host");
         pair.t[side]->ops->dereg(pair.t[side], source);
     }
-    /* The path that side 0 left concerns it no more. */
+    /* Side 0 has left this path: its failure no longer matters. */
     while (pair_poll(&pair, 0, 50, &e))
         assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     fake_verbs_cut();
@@ -153,12 +150,12 @@ TEST(test_no_memory_for_users, clean, nothing_left)
     open_apart(&pair, FAR, address, region);
     const struct trib_transport_ops *ops = pair.t[1]->ops;
     opts->reg_errno = ENOMEM;
-    assert_status(ops->alloc_user(pair.t[1], PAIR_LEN, &mem, &r), TRIB_OK);
-    assert_status(ops->export_region(pair.t[1], r, &users[0]), TRIB_OK);
+    assert_ok(ops->alloc_user(pair.t[1], PAIR_LEN, &mem, &r));
+    assert_ok(ops->export_region(pair.t[1], r, &users[0]));
     contains(pair.logged, "registered memory is copied on its way over verbs");
     contains(pair.logged, "ulimit -l unlimited");
-    assert_status(ops->reg(pair.t[1], bytes, sizeof(bytes), &r), TRIB_OK);
-    assert_status(ops->export_region(pair.t[1], r, &users[1]), TRIB_OK);
+    assert_ok(ops->reg(pair.t[1], bytes, sizeof(bytes), &r));
+    assert_ok(ops->export_region(pair.t[1], r, &users[1]));
     opts->reg_errno = 0;
     for (int side = 0; side < 2; side++) {
         join(&pair, side, address, region);
@@ -184,8 +181,7 @@ TEST(test_no_memory_and_no_choice, clean, nothing_left)
     void *mem;
 
     opts->reg_errno = ENOMEM;
-    assert_status(trib_transport_open("auto:near=verbs,far=verbs", &o, &pair.t[0]),
-                  TRIB_OK);
+    assert_ok(trib_transport_open("auto:near=verbs,far=verbs", &o, &pair.t[0]));
     assert_status(pair.t[0]->ops->alloc(pair.t[0], 64, &mem, &region),
                   TRIB_ERR_NO_MEMORY);
     contains(pair.err.text, "ulimit -l unlimited");

@@ -66,9 +66,7 @@ TEST(test_unfit, clean, nothing_left)
             opts->srq_errno = lack == 1 ? EOPNOTSUPP : 0;
             open_apart(&pair, texts[i], address, region);
             for (int side = 1; side >= 0; side--)
-                assert_status(pair.t[side]->ops->caps(pair.t[side], address,
-                                                      &caps[side]),
-                              TRIB_OK);
+                assert_ok(pair.t[side]->ops->caps(pair.t[side], address, &caps[side]));
             assert_int_equal(pair.lines, i == 0); /* rank 0's */
             if (i == 0) {
                 contains(
@@ -157,7 +155,7 @@ TEST(test_ways_that_differ, clean, nothing_left)
     }
 }
 
-/* Transports that a test can hold up, and that note in which order they end. */
+/* Transports that a test can delay, and that record the order in which they end. */
 static struct {
     const struct trib_transport *held; /* its poll finds nothing */
     char order[8];
@@ -229,7 +227,7 @@ static void open_noted(struct pair *pair, struct trib_address address[2],
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
-        assert_status(trib_auto_make(rows, &opts, &pair->t[i]), TRIB_OK);
+        assert_ok(trib_auto_make(rows, &opts, &pair->t[i]));
         pair_offer(pair, i, &address[i], &region[i]);
     }
 }
@@ -253,7 +251,7 @@ TEST(test_end_by_another_way, clean, nothing_left)
     struct auto_transport *c = auto_of(pair.t[1]);
     noted.held = c->inners[1].t;
     for (uint32_t i = 0; i < 4; i++)
-        assert_status(write_from(&pair, 0, 64, 100 + i), TRIB_OK);
+        assert_ok(write_from(&pair, 0, 64, 100 + i));
     pair.t[0]->ops->close(pair.t[0]);
     assert_int_equal(noted.order[0], 't');
     assert_non_null(strchr(noted.order, 'v'));
@@ -279,7 +277,7 @@ TEST(test_cut, clean, nothing_left)
 
     pair_open(&pair, FAR, FAR);
     assert_works(&pair);
-    assert_status(write_from(&pair, 0, 64, 9), TRIB_OK);
+    assert_ok(write_from(&pair, 0, 64, 9));
     fake_verbs_cut();
     expect(&pair, 1, TRIB_EVENT_ARRIVED, &e);
     expect(&pair, 1, TRIB_EVENT_PEER_LOST, &e);
@@ -289,7 +287,7 @@ TEST(test_cut, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* One sleep for all: what comes by verbs ends it. */
+/* One sleep for all transports: an event of verbs ends it. */
 TEST(test_sleep, clean, nothing_left)
 {
     struct trib_event e;
@@ -300,7 +298,7 @@ TEST(test_sleep, clean, nothing_left)
     pair.t[1]->ops->arm(pair.t[1]);
     assert_int_equal(pair_poll(&pair, 1, 0, &e), 0);
     assert_true(auto_of(pair.t[1])->n_sleep > 1);
-    assert_status(write_from(&pair, 0, 64, 3), TRIB_OK);
+    assert_ok(write_from(&pair, 0, 64, 3));
     uint64_t start = trib_now_ns();
     pair.t[1]->ops->wait(pair.t[1], 30000000);
     assert_true(trib_now_ns() - start < UINT64_C(15000000000));
@@ -343,14 +341,14 @@ TEST(test_many_silent_peers, clean, nothing_left)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         opts.size = PEERS;
-        assert_status(trib_auto_make(rows, &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_auto_make(rows, &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     uint64_t begin = trib_now_ns();
     for (int peer = 1; peer < PEERS; peer++) {
         struct trib_address a = of_host(&address, peer <= 2 ? 7 : (uint64_t)peer * 100);
         struct trib_route r;
-        assert_status(pair.t[0]->ops->connect(pair.t[0], peer, &a), TRIB_OK);
+        assert_ok(pair.t[0]->ops->connect(pair.t[0], peer, &a));
         pair.t[0]->ops->route(pair.t[0], peer, &r);
         assert_string_equal(r.name, "tcp");
         contains(r.why, whys[peer <= 3 ? peer - 1 : 3]);
@@ -384,9 +382,9 @@ TEST(test_silence, clean, nothing_left)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         pair.cfg.stop_timeout_ms = 2000;
-        assert_status(trib_transport_open("auto", &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("auto", &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     far = of_host(&address, 7);
     const uint8_t *part =
         trib_auto_get(far.bytes, far.len, sizeof(struct auto_address), 2, &len);
@@ -395,7 +393,7 @@ TEST(test_silence, clean, nothing_left)
     a.boot = 7;
     a.ip[0].bytes[15]++; /* else it would lead back here */
     memcpy(far.bytes + (part - far.bytes), &a, sizeof(a));
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &far), TRIB_OK);
+    assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &far));
     assert_route(&pair, 0, "verbs", "another host");
     assert_int_equal(pair_poll(&pair, 0, 1000, &e), 0);
     struct auto_transport *stopped = auto_of(pair.t[1]);

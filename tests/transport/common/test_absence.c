@@ -77,7 +77,7 @@ TEST(test_absence)
     }
 }
 
-/* A short absence may be that of a thread; it does not hide a longer one. */
+/* A short absence may be that of one thread; it does not hide a longer one. */
 TEST(test_doubtful)
 {
     struct trib_absence a;

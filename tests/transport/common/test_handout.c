@@ -40,8 +40,7 @@ static struct trib_handout *open_with(int *fd_out)
     assert_non_null(h);
     *fd_out = memfd_create("test", MFD_CLOEXEC);
     assert_int_equal(write(*fd_out, "memory", 6), 6);
-    assert_status(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}),
-                  TRIB_OK);
+    assert_ok(trib_handout_add(h, KEY, (struct trib_handout_fds){*fd_out, -1}));
     return h;
 }
 
@@ -53,14 +52,13 @@ TEST(test_hands_out)
     struct trib_handout *h = open_with(&fd);
 
     assert_false(trib_handout_asked(h));
-    assert_status(probe(trib_handout_name(h), 4711, &err), TRIB_OK);
+    assert_ok(probe(trib_handout_name(h), 4711, &err));
     assert_true(trib_handout_asked(h));
-    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(h, &err));
     assert_false(trib_handout_asked(h));
-    assert_status(trib_handout_serve(h, &err), TRIB_OK); /* once more: no matter */
+    assert_ok(trib_handout_serve(h, &err)); /* once more: no matter */
     for (int i = 0; i < 100; i++) {
-        assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err),
-                      TRIB_OK);
+        assert_ok(ask(trib_handout_name(h), KEY, 4711, &got, &err));
         assert_true(got > 2 && got != fd && (fcntl(got, F_GETFD) & FD_CLOEXEC));
         assert_int_equal(pread(got, text, 6, 0), 6);
         assert_string_equal(text, "memory");
@@ -86,12 +84,11 @@ TEST(test_gone)
     uint32_t name = trib_handout_name(h);
 
     for (uint64_t key = 1; key <= 100; key++)
-        assert_status(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}),
-                      TRIB_OK);
+        assert_ok(trib_handout_add(h, key, (struct trib_handout_fds){fd, -1}));
     for (uint64_t key = 1; key <= 100; key += 2)
         trib_handout_remove(h, key);
-    assert_status(trib_handout_serve(h, &err), TRIB_OK);
-    assert_status(ask(name, 2, 4711, &got, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(h, &err));
+    assert_ok(ask(name, 2, 4711, &got, &err));
     close(got);
     assert_status(ask(name, 3, 4711, &got, &err), TRIB_ERR_INVALID);
     trib_handout_close(h);
@@ -119,7 +116,8 @@ static int connect_raw(uint32_t name)
     return fd;
 }
 
-/* A peer that says nothing or nonsense gets nothing, and keeps nobody for long. */
+/* A peer that sends nothing or an invalid request gets nothing, and does not block the
+ * server for long. */
 TEST(test_nonsense)
 {
     static const struct {
@@ -131,7 +129,7 @@ TEST(test_nonsense)
     int fd, got = -1;
     struct trib_handout *h = open_with(&fd);
 
-    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(h, &err));
     int silent = connect_raw(trib_handout_name(h));
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
         char byte;
@@ -140,14 +138,14 @@ TEST(test_nonsense)
         assert_int_equal(recv(raw, &byte, 1, 0) > 0, 0);
         close(raw);
     }
-    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    assert_ok(ask(trib_handout_name(h), KEY, 4711, &got, &err));
     close(got);
     close(silent);
     trib_handout_close(h); /* with one pending connection */
     close(fd);
 }
 
-/* Another user, who knows name and key. */
+/* Another user, which knows the name and the key. */
 TEST(test_another_user)
 {
     struct trib_error err = {0};
@@ -159,7 +157,7 @@ TEST(test_another_user)
         close(fd);
         tribtest_skip("becoming another user needs root");
     }
-    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(h, &err));
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -170,7 +168,7 @@ TEST(test_another_user)
                 TRIB_ERR_UNSUPPORTED ||
             !strstr(err.text, "runs as user 0, this one as 65534"))
             _exit(1);
-        /* Also where it does not mind who serves. */
+        /* Also where it accepts a server of any user. */
         const uint64_t request[2] = {UINT64_C(0x5472696248616e64), KEY};
         int raw = connect_raw(trib_handout_name(h));
         (void)!send(raw, request, sizeof(request), MSG_NOSIGNAL);
@@ -182,14 +180,14 @@ TEST(test_another_user)
     close(fd);
 }
 
-/* A child's copy is closed without a word, and the parent's goes on. */
+/* A child closes its copy without a message, and the parent's copy still works. */
 TEST(test_child)
 {
     struct trib_error err = {0};
     int fd, got = -1, status;
     struct trib_handout *h = open_with(&fd);
 
-    assert_status(trib_handout_serve(h, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(h, &err));
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -198,7 +196,7 @@ TEST(test_child)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_status(ask(trib_handout_name(h), KEY, 4711, &got, &err), TRIB_OK);
+    assert_ok(ask(trib_handout_name(h), KEY, 4711, &got, &err));
     close(got);
     trib_handout_close(h);
     close(fd);

@@ -61,7 +61,7 @@ TEST(test_one_question)
     assert_status(trib_handout_step(&owner, 4712, &call, &fds, &err), TRIB_INPROGRESS);
     assert_int_equal(call.key, 4711);
     trib_handout_drop(&call);
-    trib_handout_drop(&call); /* harmless where nothing is under way */
+    trib_handout_drop(&call); /* harmless while no request is pending */
     assert_int_equal(call.until, 0);
     trib_handout_close(handout);
 }
@@ -72,13 +72,12 @@ TEST(test_unknown_key)
     struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
-    assert_status(trib_handout_serve(handout, &err), TRIB_OK);
+    assert_ok(trib_handout_serve(handout, &err));
     trib_error_clear(&err);
     assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "no longer has the memory"));
-    assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
-                  TRIB_OK);
-    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_OK);
+    assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}));
+    assert_ok(trib_handout_ask(&owner, 4711, &fds, &err));
     assert_true(fds.memory > 2 && fds.bell == -1);
     close(fds.memory);
     trib_handout_close(handout);
@@ -92,11 +91,10 @@ TEST(test_stalled)
     struct trib_handout *handout = open_here(&owner);
     struct trib_handout_fds fds;
 
-    assert_status(trib_handout_serve(handout, &err), TRIB_OK);
-    assert_status(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}),
-                  TRIB_OK);
+    assert_ok(trib_handout_serve(handout, &err));
+    assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}));
     stalls = 2;
-    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_OK);
+    assert_ok(trib_handout_ask(&owner, 4711, &fds, &err));
     assert_int_equal(stalls, 0);
     close(fds.memory);
     trib_handout_close(handout);

@@ -135,8 +135,8 @@ TEST(test_forgotten)
     trib_heartbeat_close(a.heartbeat);
 }
 
-/* If no UDP gets through, the job goes on, and says once that heartbeats are
- * missing. */
+/* If no UDP gets through, the job continues, and logs once that heartbeats are missing.
+ */
 TEST(test_never_heard)
 {
     struct heart a = {.heartbeat = NULL}, b = {.heartbeat = NULL};
@@ -224,8 +224,8 @@ TEST(test_secrets)
     }
 }
 
-/* Everything that b has sent is recorded by who stands between, and sent once more when
- * b is silent: b is lost all the same. */
+/* An attacker records every datagram of b and repeats it when b is silent: b is lost
+ * all the same. */
 TEST(test_recorded)
 {
     enum { MOST = 512, BYTES = 40 };
@@ -374,8 +374,8 @@ static bool has_ipv6(void)
     return there;
 }
 
-/* The kernel of a process that was killed says that its port is closed: long before its
- * silence counts. What is only silent is not closed, nor what was never heard. */
+/* The kernel reports the closed port of a killed process long before its silence
+ * counts. A silent peer is not closed, nor one that was never heard. */
 static void closes(const uint8_t ip[16])
 {
     struct heart a = {.heartbeat = NULL};
@@ -394,7 +394,7 @@ static void closes(const uint8_t ip[16])
     assert_false(trib_heartbeat_lost(a.heartbeat, 1, why, sizeof(why)));
     trib_heartbeat_forget(a.heartbeat, 1);
     assert_false(trib_heartbeat_closed(a.heartbeat, 1));
-    watch_at(&a, 1, ip, who.port, who.key); /* nobody was ever there */
+    watch_at(&a, 1, ip, who.port, who.key); /* no process was ever at this port */
     assert_false(closed_within(&a, 1, TIMEOUT_MS));
     trib_heartbeat_close(a.heartbeat);
 }
@@ -507,8 +507,8 @@ static bool has_run(const struct helped *h, int times)
     return h->runs == times;
 }
 
-/* A helper runs when it is asked for, for as long as it asks itself, and when its
- * descriptor is readable; then no more. */
+/* A helper runs when it is requested, while it requests itself, and when its descriptor
+ * is readable; otherwise not. */
 TEST(test_helper)
 {
     struct heart a = {.heartbeat = NULL};
@@ -517,7 +517,7 @@ TEST(test_helper)
     int fd = eventfd(0, EFD_NONBLOCK);
 
     heart_open(&a, 0);
-    trib_heartbeat_soon(a.heartbeat); /* nobody is there to help */
+    trib_heartbeat_soon(a.heartbeat); /* no helper is registered */
     trib_heartbeat_help(a.heartbeat, fd, run_again, &h);
     trib_heartbeat_soon(a.heartbeat);
     trib_heartbeat_soon(a.heartbeat);

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
-#include "base/time.h"
 #include "tests/transport/connect_to.h"
 #include "transport/common/net_addr.h"
 
@@ -18,11 +17,10 @@ TEST(test_range)
     struct trib_net_port first, second, third;
     struct trib_error err = {0};
 
-    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &first, &err), TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, 0, 1, &first, &err));
     assert_true(first.port > 0 && !first.fenced);
     assert_true(fcntl(first.fd, F_GETFL) & O_NONBLOCK);
-    assert_status(trib_net_bind("test", SOCK_STREAM, first.port, 100, &second, &err),
-                  TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, first.port, 100, &second, &err));
     assert_true(second.port > first.port && second.port < first.port + 100);
     assert_status(trib_net_bind("test", SOCK_STREAM, first.port, 1, &third, &err),
                   TRIB_ERR_SYSTEM);
@@ -36,7 +34,7 @@ TEST(test_accept)
     struct trib_net_port port;
     uint8_t from[16];
 
-    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL));
     assert_int_equal(trib_net_accept(&port, from), -1);
     assert_int_equal(errno, EAGAIN);
     int out = connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));

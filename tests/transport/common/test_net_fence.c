@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/time.h"
 #include "tests/transport/connect_to.h"
 #include "transport/common/net_addr.h"
 
@@ -51,7 +50,8 @@ TEST(test_loopback_stays_open)
     uint8_t from[16];
 
     fence("lo");
-    assert_int_equal(lines, port.fenced ? 0 : 1); /* a kernel without filters says so */
+    assert_int_equal(lines, port.fenced ? 0 : 1); /* a kernel without filters returns
+                                                   * this error */
     int out = connect_to(trib_net_loopback, port.port, trib_deadline_ms(5000));
     assert_true(out >= 0);
     int in = trib_net_accept(&port, from);
@@ -64,7 +64,7 @@ TEST(test_loopback_stays_open)
     close(port.fd);
 }
 
-/* An address of this host beside the chosen network gets no answer. */
+/* An address of this host outside the chosen network gets no answer. */
 TEST(test_other_network)
 {
     uint8_t own[8][16];

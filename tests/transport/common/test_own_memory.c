@@ -16,10 +16,9 @@ TEST(test_found_by_key_and_length)
     uint64_t key[2];
 
     for (int i = 0; i < 2; i++) {
-        assert_status(trib_own_memory_key(&key[i], NULL), TRIB_OK);
+        assert_ok(trib_own_memory_key(&key[i], NULL));
         assert_null(trib_own_memory_find(key[i], sizeof(memory[i])));
-        assert_status(trib_own_memory_add(key[i], memory[i], sizeof(memory[i]), NULL),
-                      TRIB_OK);
+        assert_ok(trib_own_memory_add(key[i], memory[i], sizeof(memory[i]), NULL));
     }
     assert_true(key[0] != key[1]);
     for (int i = 0; i < 2; i++) {
@@ -41,8 +40,8 @@ TEST(test_users_are_counted)
     uint8_t memory[8];
     uint64_t key;
 
-    assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
-    assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+    assert_ok(trib_own_memory_key(&key, NULL));
+    assert_ok(trib_own_memory_add(key, memory, sizeof(memory), NULL));
     for (int i = 0; i < 3; i++)
         assert_ptr_equal(trib_own_memory_join(key, sizeof(memory)), memory);
     for (int i = 0; i < 3; i++)
@@ -61,8 +60,8 @@ static void *add_and_leave(void *arg)
 
     (void)arg;
     while (!atomic_load(&stop)) {
-        assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
-        assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+        assert_ok(trib_own_memory_key(&key, NULL));
+        assert_ok(trib_own_memory_add(key, memory, sizeof(memory), NULL));
         assert_ptr_equal(trib_own_memory_find(key, sizeof(memory)), memory);
         assert_true(trib_own_memory_leave(key));
     }
@@ -77,8 +76,8 @@ TEST(test_forked_children)
     uint64_t key;
     uint8_t memory[8];
 
-    assert_status(trib_own_memory_key(&key, NULL), TRIB_OK);
-    assert_status(trib_own_memory_add(key, memory, sizeof(memory), NULL), TRIB_OK);
+    assert_ok(trib_own_memory_key(&key, NULL));
+    assert_ok(trib_own_memory_add(key, memory, sizeof(memory), NULL));
     assert_int_equal(pthread_create(&thread, NULL, add_and_leave, NULL), 0);
     for (int i = 0; i < 200; i++) {
         pid_t child = fork();

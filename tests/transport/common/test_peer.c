@@ -33,7 +33,7 @@ TEST(test_connect)
     assert_string_equal(err.text, "peer 2 was lost or left before");
     assert_status(trib_peer_check_connect(&peers, SELF), TRIB_ERR_INVALID);
     assert_status(trib_peer_check_connect(&peers, -1), TRIB_ERR_INVALID);
-    trib_error_clear(&err); /* the first sentence would stay */
+    trib_error_clear(&err); /* the first message would stay */
     assert_status(trib_peer_check_connect(&peers, SIZE), TRIB_ERR_INVALID);
     assert_string_equal(err.text, "peer 3 of 3 cannot be connected");
 }
@@ -93,9 +93,8 @@ TEST(test_address)
     struct trib_address address;
 
     trib_peer_address(&sent, sizeof(sent), &address);
-    assert_status(trib_peer_read_address(&address, 0, "test", sent.magic, &received,
-                                         sizeof(received), &err),
-                  TRIB_OK);
+    assert_ok(trib_peer_read_address(&address, 0, "test", sent.magic, &received,
+                                     sizeof(received), &err));
     assert_memory_equal(&received, &sent, sizeof(sent));
     trib_error_clear(&err);
     assert_status(trib_peer_read_address(&address, 0, "test", sent.magic + 1, &received,

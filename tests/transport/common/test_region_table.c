@@ -14,7 +14,7 @@ static struct trib_table_region *add(struct trib_region_table *table, void *ptr,
 {
     struct trib_table_region *region = NULL;
 
-    assert_status(trib_table_add(table, ptr, len, &err, &region), TRIB_OK);
+    assert_ok(trib_table_add(table, ptr, len, &err, &region));
     return region;
 }
 
@@ -70,7 +70,7 @@ TEST(test_untouched)
     static unsigned char there[LEN / 4096];
     size_t n = 0;
 
-    assert_status(trib_table_alloc(&table, LEN, &err, &region), TRIB_OK);
+    assert_ok(trib_table_alloc(&table, LEN, &err, &region));
     assert_int_equal((uintptr_t)region->ptr % 4096, 0);
     assert_int_equal(mincore(region->ptr, LEN, there), 0);
     for (size_t i = 0; i < sizeof(there); i++)
@@ -94,8 +94,7 @@ TEST(test_imports)
                   TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "peer 3: not an exported region of its test"));
     for (int i = 0; i < 3; i++) {
-        assert_status(trib_table_import(&table, 3, &stamp, &blob, &err, &remote[i]),
-                      TRIB_OK);
+        assert_ok(trib_table_import(&table, 3, &stamp, &blob, &err, &remote[i]));
         assert_int_equal(remote[i]->len, sizeof(bytes));
     }
     trib_table_release(remote[1]);

@@ -140,7 +140,7 @@ TEST(test_length)
     }
 }
 
-/* Both ends take the next key at the same record, and numbers begin anew. */
+/* Both ends change to the next key at the same record, and numbers restart. */
 TEST(test_next_key)
 {
     struct trib_records ends[2];

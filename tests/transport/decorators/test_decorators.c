@@ -4,8 +4,6 @@
  */
 #include "tests/transport/pair.h"
 
-#include "base/time.h"
-
 static const char *const backends[] = {"shm", "loop"};
 
 static void open_with(struct pair *pair, int backend, const char *decorator)

@@ -20,11 +20,11 @@
 
 /* How one rail behaves; both of its ends look here. */
 struct line {
-    uint32_t cut_at; /* the write, counted from 0, that does not get through any more */
+    uint32_t cut_at; /* the first write, counted from 0, that is dropped */
     uint32_t writes;
     bool down;
     bool notices[2]; /* the end with this number does */
-    bool last_look[2]; /* … and first takes what has come by then */
+    bool last_look[2]; /* that end first handles the events that have arrived */
     bool gives_up; /* the end of the line comes with the peer's word that it counts this
                     * side as lost */
     uint32_t stall; /* of 100 polls that find nothing, though it may be there */
@@ -35,19 +35,18 @@ struct rig {
     struct line line[MULTIRAIL_MAX];
     struct decorator *wrap[2][MULTIRAIL_MAX];
     bool reported[2][MULTIRAIL_MAX];
-    struct trib_event held[2][MULTIRAIL_MAX]
-                          [HELD]; /* the device has them, who polls has not */
+    struct trib_event held[2][MULTIRAIL_MAX][HELD]; /* in the device */
     int n_held[2][MULTIRAIL_MAX];
     bool refuses[MULTIRAIL_MAX]; /* to connect */
     int together; /* refusals that wait for each other; 0: none does */
-    _Atomic int asked[2]; /* those of each side */
+    _Atomic int asked[2]; /* connection requests of each side */
     _Atomic bool alone; /* one has waited in vain */
     unsigned frozen; /* these lines bring nothing, for freeze_ms from freeze_at on */
     int freeze_ms;
     uint32_t freeze_at; /* the write, of all */
     uint32_t writes;
     uint64_t thaw_at;
-    int stop_ms; /* 0: that of pair_opts */
+    int stop_ms; /* 0: the one of pair_opts */
     bool one_way[MULTIRAIL_MAX]; /* side 0 cannot connect; side 1 can, and writes */
     void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
@@ -79,7 +78,7 @@ static struct line *line_of(int side, int rail)
     return &rig.line[side == 0 ? rig.wired[rail] : rail];
 }
 
-/* Takes a write in: it is acknowledged, though nobody has seen it yet. */
+/* Accept a write: it is acknowledged, though not delivered yet. */
 static void hold(struct trib_transport *t, int side, int rail)
 {
     int *n = &rig.n_held[side][rail];
@@ -184,7 +183,7 @@ static trib_status_t line_connect(struct trib_transport *t, int peer,
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }
 
-/* A line that was left brings nothing any more; one that is cut carries no farewell. */
+/* A disconnected line delivers nothing; a cut one carries no abort notice. */
 static void line_disconnect(struct trib_transport *t, int peer)
 {
     int side, rail;
@@ -230,12 +229,12 @@ static trib_status_t open_line(void *arg, int rail,
     trib_status_t status = trib_loop_ops.open(&part, &inner);
     if (status != TRIB_OK)
         return status;
-    assert_status(trib_decorate(&line, opts, inner, out), TRIB_OK);
+    assert_ok(trib_decorate(&line, opts, inner, out));
     rig.wrap[opts->self][rail] = decorator_of(*out);
     return TRIB_OK;
 }
 
-/* Lines that never fail; what a test wants otherwise it sets before rig_open. */
+/* Lines that never fail; a test changes this before rig_open. */
 static void rig_reset(int rails0, int rails1)
 {
     memset(&rig, 0, sizeof(rig));
@@ -260,7 +259,7 @@ static void rig_open_side(int side)
         snprintf(plan.label[k], sizeof(plan.label[k]), "line%d", k);
         plan.net[k] = rig.net[side][k];
     }
-    assert_status(trib_multirail_make(&opts, &plan, &rig.pair.t[side]), TRIB_OK);
+    assert_ok(trib_multirail_make(&opts, &plan, &rig.pair.t[side]));
 }
 
 static void rig_open(void)
@@ -274,10 +273,9 @@ static void rig_open(void)
         pair_offer(pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
-        assert_status(pair->t[i]->ops->connect(pair->t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(pair->t[i]->ops->import_region(pair->t[i], !i, &region[!i],
-                                                     &pair->remote[i]),
-                      TRIB_OK);
+        assert_ok(pair->t[i]->ops->connect(pair->t[i], !i, &address[!i]));
+        assert_ok(pair->t[i]->ops->import_region(pair->t[i], !i, &region[!i],
+                                                 &pair->remote[i]));
     }
 }
 

@@ -100,7 +100,7 @@ TEST(test_none_remains)
     }
 }
 
-/* A loss is told once at each end, with the device; and shown by the route. */
+/* Each end logs a loss once, with the device, and the route shows it. */
 TEST(test_said)
 {
     struct side s[2];
@@ -170,8 +170,8 @@ TEST(test_refused_at_once)
     pair_close(&rig.pair);
 }
 
-/* A rail that brings nothing while another one does is given up, though no device says
- * so. */
+/* A rail that delivers nothing while another one does is abandoned, though no device
+ * reports an error. */
 TEST(test_one_silent)
 {
     for (int line = 0; line < 2; line++) {
@@ -193,7 +193,8 @@ TEST(test_one_silent)
     }
 }
 
-/* All rails are silent, as behind one switch that restarts: none is left. */
+/* All rails are silent, as after a restart of their common switch: none is abandoned.
+ */
 TEST(test_all_silent)
 {
     for (int seed = 0; seed < 3; seed++) {
@@ -212,7 +213,7 @@ TEST(test_all_silent)
     }
 }
 
-/* After disconnect there is no word of the peer, whatever was under way. */
+/* After disconnect no event of the peer arrives, whatever was pending. */
 TEST(test_nothing_after)
 {
     struct pair *pair = &rig.pair;
@@ -221,7 +222,7 @@ TEST(test_nothing_after)
     rig_reset(2, 2);
     rig_open();
     for (uint32_t i = 0; i < 4; i++)
-        assert_status(pair_write(pair, 8, i), TRIB_OK);
+        assert_ok(pair_write(pair, 8, i));
     assert_int_equal(pair_await(pair, 1, &e), 1);
     assert_int_equal(pair_await(pair, 0, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
@@ -242,8 +243,8 @@ static void write_on(void)
     }
 }
 
-/* One end may write over a rail by which the other does not reach it, also while that
- * rail is given up. Writes that were acknowledged have arrived. */
+/* One end may write over a rail on which the other cannot reach it, also while that
+ * rail is being abandoned. Acknowledged writes have arrived. */
 TEST(test_one_way)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
@@ -301,8 +302,7 @@ TEST(test_networks)
     pair_close(&rig.pair);
 }
 
-/* Memory that is gone cannot be written from again: the peer is lost, nothing is wrong.
- */
+/* Freed memory cannot be written from again: the peer is lost, no data is wrong. */
 TEST(test_spoilt)
 {
     struct pair *pair = &rig.pair;
@@ -312,12 +312,11 @@ TEST(test_spoilt)
 
     rig_reset(2, 2);
     rig_open();
-    assert_status(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region),
-                  TRIB_OK);
+    assert_ok(pair->t[0]->ops->reg(pair->t[0], bytes, sizeof(bytes), &region));
     cut(0, 0, 12);
     struct trib_write w = {.local = region, .remote = pair->remote[0], .len = 64};
     rig.line[0].cut_at = rig.line[0].writes;
-    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+    assert_ok(pair->t[0]->ops->write(pair->t[0], 1, &w));
     pair->t[0]->ops->dereg(pair->t[0], region);
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     int n = 0;

@@ -9,10 +9,8 @@
 #include "tests/transport/pair.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 
 #include "transport/common/guard.h"
 #include "transport/common/handout.h"
@@ -32,11 +30,11 @@ enum act {
     HONEST,
     UNSEALED, /* its control segment could be made shorter */
     FILE_OF_A_FOLDER,
-    SHORT,    /* less than it says */
+    SHORT, /* less than it says */
     OTHER_KEY, /* a segment of another key */
     READ_ONLY,
-    SILENT,   /* nobody answers at the socket that it names */
-    BELL,     /* all is well, and from here on but for what is to wake it */
+    SILENT, /* no process listens at the socket that it names */
+    BELL, /* valid, as the next ones, except for the wake-up descriptor */
     BELL_PIPE,
     BELL_STREAM,
     BELL_INET,
@@ -132,7 +130,7 @@ static inline void tell(struct trib_transport *t, struct told *told)
         _exit(9);
 }
 
-/* Imports the memory of which the aggregator tells, and says how that went. */
+/* Import the memory that the aggregator has announced, and report the result. */
 static inline void import_told(struct trib_transport *t, int pipe)
 {
     struct trib_blob blob;
@@ -145,7 +143,7 @@ static inline void import_told(struct trib_transport *t, int pipe)
         _exit(0);
 }
 
-/* A rank's process: it says what it has, gets the node's address, connects, polls, and
+/* A rank's process: it sends its address, receives the node's, connects, polls, and
  * imports. */
 static inline void live(enum act act, uid_t uid, pid_t node, const int ends[2])
 {
@@ -178,8 +176,8 @@ static inline void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     t->ops->agree(t, caps);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
-    shm_of(t)->given = UINT64_C(256) << 30; /* a rank takes of its aggregators what they
-                                             * have */
+    shm_of(t)->given = UINT64_C(256) << 30; /* a rank imports the memory of its
+                                             * aggregators */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);
         import_told(t, ends[1]);

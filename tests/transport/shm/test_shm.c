@@ -15,7 +15,7 @@
 #include "transport/common/guard.h"
 #include "transport/shm/shm.h"
 
-/* One field of an address changed; the sentence that connect() gives. */
+/* One changed field of an address, and the error message of connect(). */
 static void refuses(void (*change)(struct trib_shm_address *), trib_status_t expected,
                     const char *sentence)
 {
@@ -221,7 +221,8 @@ TEST(test_memory)
         t->ops->dereg(t, region[i]);
     }
     assert_int_equal(mem[1][0], 2);
-    /* The neighbours are there, so the segment is; yet the pages are given back. */
+    /* The neighbouring pages are mapped, so the segment is; yet these pages were
+     * returned. */
     unsigned char resident[2] = {1, 1};
     assert_int_equal(mincore(mem[2], 8192, resident), 0);
     assert_int_equal((resident[0] | resident[1]) & 1, 0);
@@ -235,7 +236,7 @@ TEST(test_memory)
     pair_close(&pair);
 }
 
-/* Does a blob have an address of `len` bytes at ptr, or of what is near? */
+/* Return whether a blob has an address of `len` bytes at or near ptr. */
 static bool tells(const uint8_t *bytes, size_t n, const void *ptr)
 {
     for (size_t i = 0; i + sizeof(uint64_t) <= n; i++) {
@@ -282,8 +283,8 @@ TEST(test_no_addresses)
     }
 }
 
-/* A thread of this process that names its memory: by what the process knows, never by
- * an address. */
+/* A thread of this process names its memory: it is found in the process's table, never
+ * by an address. */
 TEST(test_own_memory)
 {
     struct pair pair;
@@ -343,7 +344,7 @@ TEST(test_forged_trailer)
     t->ops->close(t);
     uint8_t *base = seg->base;
     pair_close(&pair);
-    assert_int_equal(msync(base, 4096, MS_ASYNC), -1); /* not mapped any more */
+    assert_int_equal(msync(base, 4096, MS_ASYNC), -1); /* unmapped */
     assert_int_equal(errno, ENOMEM);
 }
 
@@ -362,7 +363,7 @@ static void *flip(void *arg)
     return NULL;
 }
 
-/* A header that changes while it is checked: what was checked is what is used. */
+/* A header that changes while it is checked: the checked copy is used. */
 TEST(test_header_that_changes)
 {
     struct pair pair;

@@ -133,8 +133,8 @@ TEST(test_rings)
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
     trib_shm_guard_ring(ends[1]);
     assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
-    for (int i = 0; i < 1000; i++) /* nobody empties it: the kernel takes a few hundred
-                                    * at most */
+    for (int i = 0; i < 1000; i++) /* no process reads it: the kernel queues a few
+                                    * hundred at most */
         trib_shm_guard_ring(ends[1]);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
     trib_shm_guard_ring(ends[1]);
@@ -143,8 +143,8 @@ TEST(test_rings)
     trib_shm_guard_ring(-1);
 }
 
-/* A job takes no more of an aggregator's address space than it may, and gives it
- * back. */
+/* A job uses no more of an aggregator's address space than its quota, and returns it.
+ */
 TEST(test_counts_what_is_given)
 {
     const uint64_t most = UINT64_C(256) << 30;
@@ -170,7 +170,7 @@ TEST(test_counts_what_is_given)
     t->ops->close(t);
 }
 
-/* A rank admits few aggregators of its host, and says so of one more. */
+/* A rank admits few aggregators of its host, and reports one too many. */
 TEST(test_admits_few)
 {
     struct pair pair = {.lines = 0};
@@ -255,7 +255,7 @@ TEST(test_refuses_descriptors)
     refuses(READ_ONLY, TRIB_ERR_NO_MEMORY, "cannot map");
 }
 
-/* It waits while the ranks meet, but not for ever. */
+/* It waits while the ranks connect, but not without a limit. */
 TEST(test_leaves_a_silent_rank)
 {
     const uint64_t begin = trib_now_ns();
@@ -264,7 +264,7 @@ TEST(test_leaves_a_silent_rank)
     assert_true(trib_now_ns() - begin < UINT64_C(30000000000));
 }
 
-/* Then not at all: a lane goes on, and the rank is lost. */
+/* Afterwards it does not wait: a lane continues, and the rank is lost. */
 TEST(test_waits_for_nobody)
 {
     struct pair pair = {.lines = 0};
@@ -292,7 +292,8 @@ TEST(test_waits_for_nobody)
         assert_false(trib_deadline_passed(until));
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(
-        strstr(e.why, "has not handed out its memory")); /* not as it is stopped */
+        strstr(e.why, "has not handed out its memory")); /* not while it is being
+                                                          * stopped */
     end(&r);
     t->ops->close(t);
 }
@@ -391,7 +392,7 @@ TEST(test_gives_to_the_job_alone)
     t->ops->close(t);
 }
 
-/* The first who comes is the user of the job, and nobody else from then on. */
+/* The first peer is the user of the job; from then on any other user is refused. */
 TEST(test_one_user)
 {
     struct trib_guard guard = {.serves = true, .user = TRIB_GUARD_ANYBODY};

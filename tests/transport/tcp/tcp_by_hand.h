@@ -7,10 +7,8 @@
 
 #include "tests/transport/pair.h"
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include "transport/tcp/tcp.h"
 
@@ -39,18 +37,16 @@ static inline ssize_t answer(struct pair *pair, int fd, const void *hello, size_
     return recv(fd, out, sizeof(*out), MSG_DONTWAIT);
 }
 
-/* Side 1 with memory of its caller; rank 0 is nobody but who dials by hand. */
+/* Side 1 with memory of its caller; rank 0 is only the code that dials by hand. */
 static inline struct tcp_head open_target(struct pair *pair, void *mem, size_t len)
 {
     struct trib_transport_opts opts = pair_opts(pair, 1);
     struct trib_blob blob;
     struct trib_table_export x;
 
-    assert_status(trib_transport_open("tcp", &opts, &pair->t[1]), TRIB_OK);
-    assert_status(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]),
-                  TRIB_OK);
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], pair->region[1], &blob),
-                  TRIB_OK);
+    assert_ok(trib_transport_open("tcp", &opts, &pair->t[1]));
+    assert_ok(pair->t[1]->ops->reg(pair->t[1], mem, len, &pair->region[1]));
+    assert_ok(pair->t[1]->ops->export_region(pair->t[1], pair->region[1], &blob));
     memcpy(&x, blob.bytes, sizeof(x));
     return (struct tcp_head){
         .magic = TCP_MAGIC, .kind = TCP_WRITE, .region = x.region, .len = len};

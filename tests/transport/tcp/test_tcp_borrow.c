@@ -13,7 +13,7 @@ static void post(struct pair *pair, struct trib_region *from, struct trib_remote
 {
     const struct trib_write w = {.local = from, .remote = to, .len = LEN, .imm = 1};
 
-    assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+    assert_ok(pair->t[0]->ops->write(pair->t[0], 1, &w));
 }
 
 static struct trib_region *borrow(struct pair *pair, int side, bool written,
@@ -21,9 +21,7 @@ static struct trib_region *borrow(struct pair *pair, int side, bool written,
 {
     struct trib_region *region;
 
-    assert_status(
-        pair->t[side]->ops->borrow(pair->t[side], memory, LEN, written, &region),
-        TRIB_OK);
+    assert_ok(pair->t[side]->ops->borrow(pair->t[side], memory, LEN, written, &region));
     return region;
 }
 
@@ -33,9 +31,8 @@ static struct trib_remote *import_of(struct pair *pair, struct trib_region *regi
     struct trib_blob blob;
     struct trib_remote *remote;
 
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], region, &blob), TRIB_OK);
-    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote),
-                  TRIB_OK);
+    assert_ok(pair->t[1]->ops->export_region(pair->t[1], region, &blob));
+    assert_ok(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote));
     return remote;
 }
 
@@ -81,7 +78,7 @@ TEST(test_writes_into_it_go_nowhere)
     pair_open(&pair, "tcp", "tcp");
     memset(from, 1, LEN);
     memset(to, 2, LEN);
-    assert_status(pair.t[0]->ops->reg(pair.t[0], from, LEN, &source), TRIB_OK);
+    assert_ok(pair.t[0]->ops->reg(pair.t[0], from, LEN, &source));
     struct trib_region *target = borrow(&pair, 1, true, to);
     post(&pair, source, import_of(&pair, target));
     while (to[0] == 2)
@@ -91,7 +88,7 @@ TEST(test_writes_into_it_go_nowhere)
     memset(to, 3, LEN);
     expect_arrival(&pair);
     assert_true(is_all(to, 3));
-    assert_status(pair_write(&pair, 100, 2), TRIB_OK);
+    assert_ok(pair_write(&pair, 100, 2));
     expect_arrival(&pair);
     pair_close(&pair);
     free(from);
@@ -109,7 +106,7 @@ TEST(test_writes_out_of_it_are_as_they_were)
     pair_open(&pair, "tcp", "tcp");
     memset(from, 1, LEN);
     struct trib_region *source = borrow(&pair, 0, false, from);
-    assert_status(pair.t[1]->ops->alloc(pair.t[1], LEN, &to, &target), TRIB_OK);
+    assert_ok(pair.t[1]->ops->alloc(pair.t[1], LEN, &to, &target));
     post(&pair, source, import_of(&pair, target));
     pair.t[0]->ops->give_back(pair.t[0], source, true);
     memset(from, 3, LEN);
@@ -129,7 +126,7 @@ TEST(test_nobody_writes_into_an_input)
     assert_true(from && input);
     pair_open(&pair, "tcp", "tcp");
     memset(from, 1, LEN);
-    assert_status(pair.t[0]->ops->reg(pair.t[0], from, LEN, &source), TRIB_OK);
+    assert_ok(pair.t[0]->ops->reg(pair.t[0], from, LEN, &source));
     struct trib_region *closed = borrow(&pair, 1, false, input);
     post(&pair, source, import_of(&pair, closed));
     assert_int_equal(pair_await(&pair, 1, &event), 1);

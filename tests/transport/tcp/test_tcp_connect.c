@@ -4,16 +4,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#include "base/time.h"
 #include "transport/tcp/tcp.h"
 
 #define CALLERS 4 /* more than a backlog of 0 takes */
 
-/* A port whose kernel answers nobody: its backlog is full. */
+/* A port whose kernel answers no connection: its backlog is full. */
 struct deaf {
     int listener;
     int callers[CALLERS];
@@ -92,8 +90,8 @@ TEST(test_signals_while_connecting)
     struct trib_address address;
     struct trib_ip_address a;
 
-    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
-    assert_status(pair.t[0]->ops->address(pair.t[0], &address), TRIB_OK);
+    assert_ok(trib_transport_open("tcp", &opts, &pair.t[0]));
+    assert_ok(pair.t[0]->ops->address(pair.t[0], &address));
     deaf_open(&deaf, 1);
     memcpy(&a, address.bytes, sizeof(a));
     a.port = deaf.port;
@@ -125,7 +123,7 @@ static struct trib_net_list offered(const unsigned *hosts, int n)
     return list;
 }
 
-/* Reached at 127.0.0.HOST, after so many ms. */
+/* Reached at 127.0.0.HOST, after that many ms. */
 static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *place,
                       unsigned host)
 {
@@ -140,7 +138,7 @@ static uint64_t reach(struct trib_net_ways *ways, const struct trib_net_place *p
     return (trib_now_ns() - began) / 1000000;
 }
 
-/* One that answers nobody costs a step, and once for all peers. */
+/* An address that never answers costs one step, once for all peers. */
 TEST(test_several_addresses)
 {
     const struct trib_net_list list = offered((unsigned[]){2, 3}, 2);
@@ -156,7 +154,7 @@ TEST(test_several_addresses)
     deaf_close(&deaf);
 }
 
-/* The address by which the ranks met comes before all that are in front of it. */
+/* The address of the rendezvous comes before all earlier ones of the list. */
 TEST(test_the_meeting_first)
 {
     const struct trib_net_list list = offered((unsigned[]){2, 3, 4}, 3);
@@ -185,7 +183,7 @@ TEST(test_own_addresses_last)
 
     if (trib_net_own(own, 1) == 1)
         assert_true(trib_net_list_put(&list, own[0]));
-    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL), TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, 0, 1, &port, NULL));
     assert_int_equal(listen(port.fd, 4), 0);
     struct trib_net_place place = {.list = &list, .port = port.port};
     int fd = trib_net_reach(&ways, &place, &found);
@@ -242,17 +240,16 @@ TEST(test_choice_of_networks)
     refused("a_name_that_is_too_long", "neither a network");
     refused("lo,lo,lo,lo,lo,lo,lo,lo,lo", "more than 8");
     refused("203.0.113.0/24,nolink7", "lo 127.0.0.1/8");
-    assert_status(trib_net_ways_init(&ways, "tcp", "203.0.113.0/24,lo", NULL, NULL),
-                  TRIB_OK);
+    assert_ok(trib_net_ways_init(&ways, "tcp", "203.0.113.0/24,lo", NULL, NULL));
     trib_net_offer(&ways, "tcp", NULL, &list);
     assert_true(trib_net_list_get(&list, ip, TRIB_NET_OFFERED) >= 1);
     assert_memory_equal(ip[0], trib_net_loopback, 16);
-    assert_status(trib_net_ways_init(&ways, "tcp", "127.0.0.0/8", NULL, NULL), TRIB_OK);
+    assert_ok(trib_net_ways_init(&ways, "tcp", "127.0.0.0/8", NULL, NULL));
     trib_net_offer(&ways, "tcp", NULL, &list);
     assert_int_equal(trib_net_list_get(&list, ip, TRIB_NET_OFFERED), 1);
 }
 
-static int refusal; /* errno of epoll_pwait2, 0: as it is */
+static int refusal; /* errno of epoll_pwait2; 0: unchanged */
 
 /* In the place of libc's: an old kernel, or a container's filter. */
 int epoll_pwait2(int fd, struct epoll_event *events, int max,
@@ -271,7 +268,7 @@ TEST(test_sleeps_without_pwait2)
     struct pair pair = {0};
     struct trib_transport_opts opts = pair_opts(&pair, 0);
 
-    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    assert_ok(trib_transport_open("tcp", &opts, &pair.t[0]));
     const struct trib_transport_ops *ops = pair.t[0]->ops;
     for (int i = 0; i < 3; i++) {
         refusal = refusals[i];
@@ -306,14 +303,14 @@ TEST(test_leaving_silent_peers)
 
     opts.size = 1 + SILENT;
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    assert_status(trib_transport_open("tcp", &opts, &pair.t[0]), TRIB_OK);
+    assert_ok(trib_transport_open("tcp", &opts, &pair.t[0]));
     const struct trib_transport_ops *ops = pair.t[0]->ops;
-    assert_status(ops->address(pair.t[0], &address), TRIB_OK);
+    assert_ok(ops->address(pair.t[0], &address));
     memcpy(&a, address.bytes, sizeof(a));
     a.port = ntohs(at.sin_port);
     memcpy(address.bytes, &a, sizeof(a));
     for (int i = 1; i <= SILENT; i++)
-        assert_status(ops->connect(pair.t[0], i, &address), TRIB_OK);
+        assert_ok(ops->connect(pair.t[0], i, &address));
     some[1] = some[2] = true;
     ops->leave(pair.t[0], some); /* these alone */
     for (int i = 1; i <= SILENT; i++)
@@ -324,7 +321,7 @@ TEST(test_leaving_silent_peers)
     const uint64_t ms = (trib_now_ns() - began) / 1000000;
     printf("# %d silent peers are left in %d ms\n", SILENT, (int)ms);
     assert_true(ms >= LEAST && ms < MOST);
-    ops->leave(pair.t[0], NULL); /* nobody is left: at once */
+    ops->leave(pair.t[0], NULL); /* no connection is left: at once */
     ops->close(pair.t[0]);
     assert_true((trib_now_ns() - began) / 1000000 < MOST);
     close(listener);
@@ -340,7 +337,7 @@ TEST(test_given_up)
     for (int writes = 0; writes < 2; writes++) {
         pair_open(&pair, "tcp", "tcp");
         if (writes)
-            assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+            assert_ok(pair_write(&pair, 8, 1));
         for (int i = 0; i < 2 && writes; i++)
             assert_true(pair_await(&pair, !i, &e) > 0);
         trib_tcp_mark_lost(tcp_of(pair.t[0]), 1, "process 7 is stopped");
@@ -421,7 +418,7 @@ TEST(test_leaving_after_the_peer)
 
     for (int last = 0; last < 2; last++) {
         pair_open(&pair, "tcp", "tcp");
-        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        assert_ok(pair_write(&pair, 8, 1));
         for (int i = 0; i < 2; i++)
             assert_true(pair_await(&pair, !i, &e) > 0);
         pair.t[!last]->ops->disconnect(pair.t[!last], last);

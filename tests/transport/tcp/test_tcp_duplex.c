@@ -5,15 +5,14 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "transport/tcp/tcp.h"
 
 #define LEN ((size_t)65536)
-#define WRITES 200 /* more than a socket takes that nobody reads */
+#define WRITES 200 /* more than a socket buffers while its peer does not read */
 
-static bool deaf; /* nobody sees who connects */
+static bool deaf; /* accept4 returns no connection */
 static bool rude; /* each accepted connection is closed */
 
 int accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
@@ -174,8 +173,8 @@ TEST(test_one_after_the_other)
     }
 }
 
-/* Neither has seen the other's connection. What was written before comes first, also if
- * more is waiting than sockets take. */
+/* Neither side has seen the other's connection. Earlier writes arrive first, also if
+ * more is pending than sockets buffer. */
 TEST(test_both_at_once)
 {
     struct bed b;
@@ -250,8 +249,8 @@ TEST(test_end_of_what_was_left)
     pair_close(&b.pair);
 }
 
-/* Whoever leaves after both have moved to one connection: what it wrote comes first,
- * and it has not died. */
+/* A side disconnects after both have moved to one connection: its writes arrive first,
+ * and it does not count as dead. */
 TEST(test_leaves)
 {
     struct bed b;
@@ -263,7 +262,7 @@ TEST(test_leaves)
         deaf = round < 2; /* leaves before anybody has moved */
         if (!deaf)
             poll_until_moved(&b);
-        b.sides[leaver].write.len = 4096; /* what sockets take though nobody reads */
+        b.sides[leaver].write.len = 4096; /* what sockets buffer while no peer reads */
         for (int n = 0; n < 3; n++)
             post(&b, leaver);
         deaf = false;

@@ -4,9 +4,7 @@
  */
 #include "tests/transport/tcp/tcp_by_hand.h"
 
-#include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 TEST(test_refusals)
 {
@@ -173,8 +171,8 @@ static void poll_side_1(struct pair *pair, const uint8_t *until)
     assert_true(*until);
 }
 
-/* A listener without a descriptor says so once, and takes the peers that wait when it
- * has one. */
+/* A listener without a free descriptor logs this once, and accepts the pending
+ * connections when it has one. */
 TEST(test_no_descriptor)
 {
     struct pair pair = {0};
@@ -198,7 +196,8 @@ TEST(test_no_descriptor)
     assert_int_equal(pair.lines, 1);
     if (!strstr(pair.logged, "raise ulimit -n"))
         fail_msg("\"%s\" has no cure", pair.logged);
-    /* The connection waits in the queue, and yet ends no sleep: nobody spins. */
+    /* The connection stays in the queue, but does not end a sleep: the thread does not
+     * spin. */
     struct pollfd sleep = {.fd = pair.t[1]->ops->event_fd(pair.t[1]),
                            .events = POLLIN};
     assert_int_equal(poll(&sleep, 1, 0), 0);

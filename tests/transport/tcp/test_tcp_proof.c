@@ -4,7 +4,7 @@
  */
 #include "tests/transport/tcp/tcp_by_hand.h"
 
-/* Side 1 alone, with a secret and memory, and who dials by hand. */
+/* Side 1 alone, with a secret and memory, and a peer that dials by hand. */
 static struct tcp_head open_proving(struct pair *pair, uint8_t *mem, size_t len)
 {
     pair_secret(pair, 1, 7);
@@ -106,7 +106,7 @@ TEST(test_wrong_proofs)
     pair.t[1]->ops->close(pair.t[1]);
 }
 
-/* Each side says what is wrong, and nobody waits. */
+/* Each side reports the error, and neither waits. */
 TEST(test_other_secrets)
 {
     static const uint8_t numbers[][2] = {{1, 2}, {0, 2}, {1, 0}};

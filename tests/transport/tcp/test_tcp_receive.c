@@ -3,15 +3,13 @@
  * count. */
 #include "tests/transport/pair.h"
 
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define BIG ((size_t)65536)
 #define BIG_WRITES 32
-#define DATA 1024 /* bytes; who asks for fewer reads words of connecting */
+#define DATA 1024 /* bytes; a smaller read is one of the handshake */
 
 #define FDS 1024
 
@@ -109,7 +107,7 @@ TEST(test_small_write_is_one_call_each)
     for (uint32_t i = 0; i < 20; i++) {
         seen.lists = 0;
         memset(pair.mem[0], (int)i + 1, 64);
-        assert_status(pair_write(&pair, 64, i), TRIB_OK);
+        assert_ok(pair_write(&pair, 64, i));
         assert_int_equal(seen.lists, 0);
         assert_int_equal(receives_of_arrival(&pair, &event), 1);
         assert_int_equal(event.kind, TRIB_EVENT_ARRIVED);
@@ -128,12 +126,9 @@ static struct trib_write big_write(struct pair *pair, void *mem[2])
     struct trib_blob blob;
 
     for (int i = 0; i < 2; i++)
-        assert_status(pair->t[i]->ops->alloc(pair->t[i], BIG, &mem[i], &region[i]),
-                      TRIB_OK);
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob),
-                  TRIB_OK);
-    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote),
-                  TRIB_OK);
+        assert_ok(pair->t[i]->ops->alloc(pair->t[i], BIG, &mem[i], &region[i]));
+    assert_ok(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob));
+    assert_ok(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote));
     w.local = region[0];
     w.remote = remote;
     return w;
@@ -180,16 +175,16 @@ TEST(test_quiet_writes_wait_for_company)
     for (uint32_t i = 0; i < 20; i++) {
         seen.lists = 0;
         memset(pair.mem[0], (int)i + 1, PAIR_LEN);
-        assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
         assert_int_equal(seen.lists, 0);
-        assert_status(pair_write(&pair, 8, i), TRIB_OK);
+        assert_ok(pair_write(&pair, 8, i));
         assert_int_equal(seen.lists, 1);
         assert_int_equal(pair_poll(&pair, 1, 10000 * tribtest_slowness(), &event), 1);
         assert_int_equal(event.imm, i);
         assert_int_equal(pair.mem[1][PAIR_LEN - 1], i + 1);
     }
     memset(pair.mem[0], 0xee, PAIR_LEN);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     while (pair.t[0]->ops->poll(pair.t[0], &event, 1))
         continue;
     uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
@@ -206,15 +201,15 @@ static void crowd_open(struct pair *common, struct trib_transport *t[CROWD])
     for (int i = 0; i < CROWD; i++) {
         struct trib_transport_opts opts = pair_opts(common, i);
         opts.size = CROWD;
-        assert_status(trib_transport_open("tcp", &opts, &t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("tcp", &opts, &t[i]));
     }
-    assert_status(t[0]->ops->address(t[0], &address), TRIB_OK);
+    assert_ok(t[0]->ops->address(t[0], &address));
     for (int i = 1; i < CROWD; i++)
-        assert_status(t[i]->ops->connect(t[i], 0, &address), TRIB_OK);
+        assert_ok(t[i]->ops->connect(t[i], 0, &address));
 }
 
-/* Only those of many peers are read that have data; data that came with the event asked
- * for is not forgotten. */
+/* Of many peers only those with data are read; data that came with the requested event
+ * is not forgotten. */
 TEST(test_many_peers)
 {
     const uint32_t each = 10;
@@ -228,7 +223,7 @@ TEST(test_many_peers)
     for (uint32_t k = 0; k < each; k++) {
         for (int i = 1; i < CROWD; i++) {
             struct trib_write w = {.imm = k};
-            assert_status(t[i]->ops->write(t[i], 0, &w), TRIB_OK);
+            assert_ok(t[i]->ops->write(t[i], 0, &w));
         }
     }
     while (n < each * (CROWD - 1) && !trib_deadline_passed(deadline)) {
@@ -238,7 +233,7 @@ TEST(test_many_peers)
         n++;
     }
     assert_int_equal(n, each * (CROWD - 1));
-    for (int i = 0; i < 64; i++) /* nothing is there: no peer is read */
+    for (int i = 0; i < 64; i++) /* no data is pending: no peer is read */
         assert_int_equal(t[0]->ops->poll(t[0], &event, 1), 0);
     forget_receives();
     for (int i = 0; i < 64; i++)
@@ -256,9 +251,8 @@ static void poll_for_nothing(struct trib_transport *t)
         assert_int_equal(t->ops->poll(t, &event, 1), 0);
 }
 
-/* Some peers have moved to their other connection, which is the end of what they sent;
- * of one more frames lie in the buffer. It is not passed over, whatever place it
- * has. */
+/* Some peers have moved to their other connection, which ends this stream; another peer
+ * has frames in the buffer. It is not skipped, whatever its position. */
 static void some_move(int busy, int second)
 {
     const uint32_t all = 20 + 3 + (CROWD - 3);
@@ -273,10 +267,10 @@ static void some_move(int busy, int second)
     for (int i = 1; i < CROWD; i++) {
         for (uint32_t k = 0; k < (i == busy ? 20 : i == second ? 3 : 1); k++) {
             struct trib_write w = {.imm = k};
-            assert_status(t[i]->ops->write(t[i], 0, &w), TRIB_OK);
+            assert_ok(t[i]->ops->write(t[i], 0, &w));
         }
-        assert_status(t[i]->ops->address(t[i], &address), TRIB_OK);
-        assert_status(t[0]->ops->connect(t[0], i, &address), TRIB_OK);
+        assert_ok(t[i]->ops->address(t[i], &address));
+        assert_ok(t[0]->ops->connect(t[0], i, &address));
         usleep(6000); /* a tick */
         poll_for_nothing(t[i]);
     }
@@ -319,7 +313,7 @@ TEST(test_fewer_acknowledgements)
     seen.fewer_acks = 0;
     for (int i = 1; i <= 3; i++) {
         uint64_t deadline = trib_deadline_ms(10000 * tribtest_slowness());
-        assert_status(pair_write(&pair, 64, 0), TRIB_OK);
+        assert_ok(pair_write(&pair, 64, 0));
         while (seen.fewer_acks < i && !trib_deadline_passed(deadline))
             poll_side_1(&pair);
         assert_int_equal(seen.fewer_acks, i);

@@ -64,16 +64,14 @@ static void open_sides(struct bed *b, bool sealed, const char *const texts[2])
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&b->pair, i);
         b->pair.cfg.stop_timeout_ms = 20000;
-        assert_status(trib_transport_open(texts[i], &opts, &b->pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open(texts[i], &opts, &b->pair.t[i]));
         pair_offer(&b->pair, i, &address[i], &blob[i]);
         tap_into(&b->tap, i, &address[i]);
     }
     for (int i = 0; i < 2; i++) {
         const struct trib_transport_ops *ops = b->pair.t[i]->ops;
-        assert_status(ops->connect(b->pair.t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(
-            ops->import_region(b->pair.t[i], !i, &blob[!i], &b->pair.remote[i]),
-            TRIB_OK);
+        assert_ok(ops->connect(b->pair.t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(b->pair.t[i], !i, &blob[!i], &b->pair.remote[i]));
     }
     for (size_t at = 0; at + sizeof(words) <= PAIR_LEN; at += sizeof(words))
         memcpy(b->pair.mem[0] + at, words, sizeof(words));
@@ -144,7 +142,7 @@ static void even_out(struct bed *b)
     const struct tcp_seals *s = tcp_of(b->pair.t[0])->peers[1].seals;
 
     while (s->own_out.number < s->own_in.number) {
-        assert_status(pair_write(&b->pair, 8, 1), TRIB_OK);
+        assert_ok(pair_write(&b->pair, 8, 1));
         await_arrivals(b, 1, b->arrived[1] + 1);
     }
     assert_int_equal(s->own_out.number, s->own_in.number);
@@ -214,14 +212,14 @@ TEST(test_cut)
         spoil("tcp", TAP_CUT, places[i], "or it was cut");
 }
 
-/* The first time it is right; the memory is then what the test makes it. */
+/* The first time it is valid; then the test overwrites the memory. */
 TEST(test_repeated)
 {
     for (size_t c = 0; c < 2; c++) {
         struct bed b;
         open_moved(&b, true, ciphers[c]);
         b.tap.deed = TAP_KEEP;
-        assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
+        assert_ok(pair_write(&b.pair, PAIR_LEN, 1));
         await_arrivals(&b, 1, 1);
         assert_memory_equal(b.pair.mem[1], b.pair.mem[0], PAIR_LEN);
         memset(b.pair.mem[1], 0x5a, PAIR_LEN);
@@ -243,7 +241,7 @@ TEST(test_of_another_connection)
 
     open_moved(&b, true, "tcp");
     b.tap.deed = TAP_KEEP;
-    assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
+    assert_ok(pair_write(&b.pair, PAIR_LEN, 1));
     await_arrivals(&b, 1, 1);
     memcpy(before.copy, b.tap.copy, sizeof(before.copy));
     before.copied = b.tap.copied;
@@ -259,7 +257,7 @@ TEST(test_of_another_connection)
     close_sides(&b);
 }
 
-/* A frame as it is without seals, in the stream of one that seals. */
+/* An unsealed frame in the stream of a sealed connection. */
 TEST(test_not_sealed)
 {
     struct tcp_head head = {.magic = TCP_MAGIC, .kind = TCP_WRITE, .len = 32};
@@ -289,8 +287,8 @@ TEST(test_legible)
     for (int i = 0; i < 3; i++) {
         struct bed b;
         open_moved(&b, i > 0, texts[i]);
-        assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
-        assert_status(pair_write(&b.pair, 8, 2), TRIB_OK);
+        assert_ok(pair_write(&b.pair, PAIR_LEN, 1));
+        assert_ok(pair_write(&b.pair, 8, 2));
         await_arrivals(&b, 1, 2);
         assert_memory_equal(b.pair.mem[1], b.pair.mem[0], PAIR_LEN);
         assert_true(b.tap.n_seen > PAIR_LEN);
@@ -308,7 +306,7 @@ TEST(test_ciphers)
     for (int i = 0; i < 3; i++) {
         struct bed b;
         open_sides(&b, true, texts[i]);
-        assert_status(pair_write(&b.pair, PAIR_LEN, 1), TRIB_OK);
+        assert_ok(pair_write(&b.pair, PAIR_LEN, 1));
         await_arrivals(&b, 1, 1);
         assert_memory_equal(b.pair.mem[1], b.pair.mem[0], PAIR_LEN);
         const bool aes = i == 0 && trib_record_has_aes(&b.pair.secret[0]);
@@ -364,10 +362,10 @@ TEST(test_one_side_alone)
             struct trib_transport_opts opts = pair_opts(&pair, i);
             pair.cfg.seal = true;
             opts.cfg = i == sealing ? &pair.cfg : &other;
-            assert_status(trib_transport_open("tcp", &opts, &pair.t[i]), TRIB_OK);
+            assert_ok(trib_transport_open("tcp", &opts, &pair.t[i]));
         }
-        assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
-        assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+        assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
+        assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
         for (int k = 0; k < 20000 && !pair_poll(&pair, 0, 0, &e); k++) {
             (void)pair.t[1]->ops->poll(pair.t[1], &none, 1);
             usleep(500);
@@ -379,7 +377,7 @@ TEST(test_one_side_alone)
     }
 }
 
-/* A transport that cannot seal says so, with the cure; auto leaves it out. */
+/* A transport that cannot seal returns an error with the cure; auto leaves it out. */
 TEST(test_refusals)
 {
     static const struct {
@@ -440,7 +438,7 @@ TEST(test_not_refused)
         struct pair pair = {0};
         struct trib_transport_opts opts = pair_opts(&pair, 0);
         pair.cfg.seal = true;
-        assert_status(trib_transport_open(texts[i], &opts, &pair.t[0]), TRIB_OK);
+        assert_ok(trib_transport_open(texts[i], &opts, &pair.t[0]));
         pair.t[0]->ops->close(pair.t[0]);
     }
 }

@@ -13,7 +13,6 @@
 #include "tests/transport/pair.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 #include "transport/common/sealed_record.h"
 #include "transport/tcp/tcp.h"
@@ -28,10 +27,10 @@ enum {
 enum tap_deed {
     TAP_NOTHING,
     TAP_FLIP, /* one bit of byte `at` */
-    TAP_CUT, /* nothing comes behind byte `at`: the connection ends there */
+    TAP_CUT, /* the connection ends at byte `at` */
     TAP_DROP,
     TAP_KEEP, /* passed on, and a copy kept */
-    TAP_HOLD, /* passed on behind the next one */
+    TAP_HOLD, /* passed on after the next one */
     TAP_REFLECT, /* sent back to its writer, and not passed on */
 };
 
@@ -51,7 +50,7 @@ struct tap {
     struct trib_net_port port[2]; /* [i]: in the place of side i's */
     uint16_t real[2];
     bool sealed; /* records follow the handshakes */
-    uint32_t hello_loses, challenge_loses; /* flags that the tap takes out of both */
+    uint32_t hello_loses, challenge_loses; /* flags that the tap clears on both sides */
     struct tap_way ways[2 * TAP_CALLS];
     int n;
     enum tap_deed deed; /* on the next record of side `writer` */
@@ -72,8 +71,7 @@ static inline void tap_open(struct tap *tap, bool sealed)
     tap->seen = malloc(TAP_SEEN);
     assert_non_null(tap->seen);
     for (int i = 0; i < 2; i++)
-        assert_status(trib_net_bind("tap", SOCK_STREAM, 0, 1, &tap->port[i], NULL),
-                      TRIB_OK);
+        assert_ok(trib_net_bind("tap", SOCK_STREAM, 0, 1, &tap->port[i], NULL));
 }
 
 static inline void tap_close(struct tap *tap)

@@ -6,7 +6,6 @@
 
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "transport/ucx/ucx.h"
 
@@ -75,15 +74,14 @@ TEST(test_refusals)
         assert_int_equal(word.value, cases[i].reason);
     }
     /* None of it was of any harm. */
-    assert_status(pair_write(&pair, 8, 3), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 3));
     assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.imm, 3);
     pair_close(&pair);
 }
 
 static uint32_t named; /* bytes of address that came */
-static _Atomic int zeros; /* of endpoints that were asked for: with zeros behind the
-                           * address */
+static _Atomic int zeros; /* of requested endpoints: with zeros after the address */
 
 static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *params,
                                 ucp_ep_h *out)
@@ -99,8 +97,8 @@ static ucs_status_t look_behind(ucp_worker_h worker, const ucp_ep_params_t *para
     return UCS_ERR_UNREACHABLE;
 }
 
-/* UCX reads an address as far as lengths in it say, and not as far as it was sent:
- * behind one that ends too early there are zeros, with which it is refused. */
+/* UCX reads an address as far as the lengths in it say, not as far as it was sent:
+ * zeros follow one that ends too early, and it is refused. */
 TEST(test_short_names)
 {
     struct pair pair = {.lines = 0};
@@ -108,7 +106,7 @@ TEST(test_short_names)
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("ucx", &opts, &pair.t[i]));
     }
     const struct ucx *u = ucx_of(pair.t[0]);
     struct {
@@ -148,8 +146,8 @@ TEST(test_strangers)
     assert_true(pair_has_logged(&pair, "rejected an unauthenticated peer"));
 }
 
-/* One that has said its hello, and behind it more silent ones than there are places
- * for, all at once: it gets its answer. */
+/* One peer has sent its hello, then more silent ones than there are slots connect at
+ * once: it gets its answer. */
 TEST(test_burst)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 8 };
@@ -227,7 +225,7 @@ TEST(test_no_descriptor)
     assert_true(said);
 }
 
-/* Side 0 is told by name why side 1 does not take it. */
+/* Side 0 is notified, with a reason, that side 1 refuses it. */
 static void is_refused(void (*change)(struct trib_ip_address *), int size,
                        int64_t chunk, const char *sentence)
 {
@@ -242,9 +240,9 @@ static void is_refused(void (*change)(struct trib_ip_address *), int size,
         other.chunk += chunk;
         opts.size = i ? size : 2;
         opts.cfg = i ? &other : &pair.cfg;
-        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("ucx", &opts, &pair.t[i]));
     }
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     memcpy(&a, address.bytes, sizeof(a));
     if (change)
         change(&a);
@@ -269,7 +267,7 @@ TEST(test_told_why)
 
 #define LARGE ((size_t)1 << 20) /* UCX asks for it from where it lies */
 
-/* Memory of the caller on both sides; side 0 may write to that of side 1. */
+/* Memory of the caller on both sides; side 0 may write to side 1's. */
 static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
 {
     struct trib_write w = {.len = LARGE};
@@ -281,20 +279,17 @@ static struct trib_write large_write(struct pair *pair, uint8_t *mem[2])
         mem[i] = malloc(LARGE);
         assert_non_null(mem[i]);
         memset(mem[i], 8 - i, LARGE);
-        assert_status(pair->t[i]->ops->reg(pair->t[i], mem[i], LARGE, &region[i]),
-                      TRIB_OK);
+        assert_ok(pair->t[i]->ops->reg(pair->t[i], mem[i], LARGE, &region[i]));
     }
     pair->region[1] = region[1];
-    assert_status(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob),
-                  TRIB_OK);
-    assert_status(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote),
-                  TRIB_OK);
+    assert_ok(pair->t[1]->ops->export_region(pair->t[1], region[1], &blob));
+    assert_ok(pair->t[0]->ops->import_region(pair->t[0], 1, &blob, &remote));
     w.local = region[0];
     w.remote = remote;
     return w;
 }
 
-/* Both sides poll, as UCX wants for what is large, until side 1 has an event. */
+/* Both sides poll, as UCX requires for large messages, until side 1 has an event. */
 static void poll_both(struct pair *pair, struct trib_event *e)
 {
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -326,10 +321,10 @@ static bool is_helped(struct ucx *u, int peer)
     return helped;
 }
 
-/* A rank makes UCX's progress for who connects to it, until that one is through. */
+/* A rank progresses UCX for a peer that connects to it, until that is done. */
 TEST(test_helped)
 {
-    enum { MS = 8000 }; /* it gives up after 10 s */
+    enum { MS = 8000 }; /* the limit is 10 s */
     uint64_t until = trib_deadline_ms(MS);
     struct pair pair;
 
@@ -342,7 +337,8 @@ TEST(test_helped)
     pair_close(&pair);
 }
 
-/* A write past the end of a region: the target loses the writer, who is told so. */
+/* A write past the end of a region: the target disconnects the writer, which is
+ * notified. */
 static void outside(size_t len)
 {
     struct pair pair;
@@ -354,7 +350,7 @@ static void outside(size_t len)
     ((struct trib_table_remote *)(uintptr_t)w.remote)->len = (size_t)1 << 40;
     w.remote_off = LARGE - len + 1;
     w.len = len;
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     assert_int_equal(pair_await(&pair, 1, &e), 1);
     assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
     assert_non_null(strstr(e.why, "wrote outside a region"));
@@ -381,7 +377,7 @@ TEST(test_large)
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
     w.imm = 11;
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     poll_both(&pair, &e);
     assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
     assert_int_equal(e.imm, 11);
@@ -392,8 +388,8 @@ TEST(test_large)
     free(mem[1]);
 }
 
-/* A large message is under way when its target is taken away: UCX lets go of it first.
- * True if so; false if the thread that helps side 0 had sent all of it by then. */
+/* The target of a pending large message is freed: UCX releases it first. Return true if
+ * so; false if side 0's helper thread had already sent all of it. */
 static bool take_memory_back(void)
 {
     struct pair pair;
@@ -403,7 +399,7 @@ static bool take_memory_back(void)
     pair_open(&pair, "ucx", "ucx");
     struct trib_write w = large_write(&pair, mem);
     const struct ucx_peer *p = &ucx_of(pair.t[1])->peers[0];
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     for (int i = 0; i < 20000 && p->pending == 0; i++)
         assert_int_equal(pair_poll(&pair, 1, 0, &e), 0); /* side 0 sends no bytes yet */
     assert_true(p->pending > 0);
@@ -447,10 +443,10 @@ TEST(test_endpoint_fails)
 
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
-        assert_status(trib_transport_open("ucx", &opts, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("ucx", &opts, &pair.t[i]));
     }
     ucx_of(pair.t[0])->api.ucp_ep_flush_nbx = flush_fails;
-    assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
     if (!strstr(trib_error_text(&pair.err), "UCX cannot reach it"))
         fail_msg("\"%s\"", trib_error_text(&pair.err));
@@ -467,15 +463,15 @@ static bool leaves(struct pair *pair, uint8_t *mem[2])
 
     for (uint32_t i = 0; i <= SMALL; i++) {
         w.imm = i;
-        assert_status(pair->t[0]->ops->write(pair->t[0], 1, &w), TRIB_OK);
+        assert_ok(pair->t[0]->ops->write(pair->t[0], 1, &w));
         w.len = 8;
     }
     pair->t[0]->ops->disconnect(pair->t[0], 1);
     return ucx_of(pair->t[0])->peers[1].got_all;
 }
 
-/* All that a peer sent before it left comes, the large message too, though this rank
- * did not look meanwhile. */
+/* All messages that a peer sent before it disconnected arrive, the large one too,
+ * though this rank did not poll meanwhile. */
 TEST(test_leaves)
 {
     bool heard = false;

@@ -3,14 +3,12 @@
  * Failures of verbs, over a device in memory: each cause gives its sentence, and
  * nothing is left behind. test_verbs_conformance.c has the good cases.
  */
-#include "tests/harness/fake_verbs.h"
 #include "tests/transport/verbs/verbs_pair.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/resource.h>
 
-#include "base/time.h"
 #include "transport/verbs/verbs.h"
 
 TEST(test_no_library, clean, nothing_left)
@@ -59,7 +57,7 @@ TEST(test_no_room, clean, nothing_left)
     contains(pair.err.text, "1000 ranks need a completion queue of");
 }
 
-/* The first of two UDP ports, too, that nobody uses. */
+/* The first of two UDP ports, which no process uses, too. */
 static int free_ports(void)
 {
     struct trib_net_port udp[2];
@@ -93,7 +91,7 @@ TEST(test_ports, clean, nothing_left)
     pair_refuses(text, TRIB_ERR_SYSTEM, words);
     pair_close(&pair);
     snprintf(text, sizeof(text), "verbs:port=%d,ports=1", first);
-    assert_status(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL), TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_DGRAM, first, 1, &udp, NULL));
     snprintf(words, sizeof(words),
              "heartbeats of verbs: none of the UDP ports %d to %d", first, first);
     pair_refuses(text, TRIB_ERR_SYSTEM, words);
@@ -107,7 +105,7 @@ TEST(test_device, clean, nothing_left)
 
     fake_verbs_reset()->devices = 2;
     pair_open(&pair, "verbs:device=fake1", "verbs:device=fake1");
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     expect_arrival(&pair, 1, 1, 8);
     pair_close(&pair);
 }
@@ -131,7 +129,7 @@ TEST(test_memory, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* In a child, which gives up the right to lock without limit. */
+/* In a child, which drops the right to lock without limit. */
 static int register_much(int rank, int size, void *arg)
 {
     const struct rlimit limit = {65536, 65536};
@@ -210,15 +208,13 @@ TEST(test_no_addresses, clean, nothing_left)
                 struct trib_region *region;
                 struct trib_blob blob;
                 struct verbs_export x;
-                assert_status(o->ops->reg(o, mine + off[i], len, &region), TRIB_OK);
-                assert_status(o->ops->export_region(o, region, &blob), TRIB_OK);
+                assert_ok(o->ops->reg(o, mine + off[i], len, &region));
+                assert_ok(o->ops->export_region(o, region, &blob));
                 memcpy(&x, blob.bytes, sizeof(x));
                 assert_int_equal(x.address == (uintptr_t)(mine + off[i]), old);
                 assert_true(old || x.address < (size_t)2 << 20);
                 struct trib_remote *remote;
-                assert_status(
-                    pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote),
-                    TRIB_OK);
+                assert_ok(pair.t[0]->ops->import_region(pair.t[0], 1, &blob, &remote));
                 assert_int_equal(pair.t[0]->ops->length(pair.t[0], remote), len);
                 const size_t n = len < PAIR_LEN ? len : PAIR_LEN;
                 memset(pair.mem[0], (int)len, n);
@@ -227,7 +223,7 @@ TEST(test_no_addresses, clean, nothing_left)
                                        .remote = remote,
                                        .remote_off = len - n,
                                        .len = n};
-                assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+                assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
                 expect_arrival(&pair, 1, 0, n);
                 assert_memory_equal(mine + off[i] + len - n, pair.mem[0], n);
                 pair.t[0]->ops->release(pair.t[0], remote);
@@ -253,7 +249,7 @@ TEST(test_posting, clean, nothing_left)
                                .remote = pair.remote[0],
                                .len = i % 2 ? 64 : 65,
                                .imm = i};
-        assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+        assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
         expect_arrival(&pair, 1, i, w.len);
         assert_int_equal(pair_poll(&pair, 0, 0, &e), 0);
     }
@@ -275,7 +271,7 @@ TEST(test_pieces, clean, nothing_left)
     memset(pair.mem[0], 7, PAIR_LEN);
     for (uint32_t len = PAIR_LEN; len >= 512; len -= 256) {
         memset(pair.mem[1], 0, PAIR_LEN);
-        assert_status(pair_write(&pair, len, len), TRIB_OK);
+        assert_ok(pair_write(&pair, len, len));
         expect_arrival(&pair, 1, len, len);
         assert_int_equal(pair.mem[1][0] + pair.mem[1][len - 1], 14);
         assert_int_equal(pair_await(&pair, 0, &e), 1);
@@ -307,7 +303,7 @@ TEST(test_full, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* A peer that takes nothing cannot hold up who leaves. */
+/* A peer that reads nothing cannot delay a disconnect. */
 TEST(test_leave_stuck, clean, nothing_left)
 {
     struct pair pair;
@@ -315,7 +311,7 @@ TEST(test_leave_stuck, clean, nothing_left)
 
     open_pair(&pair);
     fake_verbs_hold(true);
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     pair.t[0]->ops->disconnect(pair.t[0], 1);
     assert_in_range(trib_now_ns() - start, 100000000u, 5000000000u);
     expect_loss(&pair, 1, "closed its connection");
@@ -329,7 +325,7 @@ TEST(test_deferred_cqes, clean, nothing_left)
 
     open_pair(&pair);
     struct trib_write w = {.imm = 5};
-    assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_OK);
+    assert_ok(pair.t[1]->ops->write(pair.t[1], 0, &w));
     struct verbs *v = (struct verbs *)pair.t[0];
     trib_verbs_send_last(v, 1, VERBS_DISCONNECT);
     trib_verbs_drain(v, 1, trib_deadline_ms(5000));
@@ -346,7 +342,7 @@ static void try_status(enum ibv_wc_status status, const char *why, const char *l
     (void)fake_verbs_reset();
     open_pair(&pair);
     fake_verbs_fail(status);
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     (void)pair_write(&pair, 8, 2); /* is flushed */
     expect_loss(&pair, 0, why);
     assert_int_equal(pair.lines, 1);
@@ -409,7 +405,7 @@ TEST(test_async, clean, nothing_left)
     }
 }
 
-/* The device stops a queue pair and flushes; what it says about it comes later. */
+/* The device stops a queue pair and flushes; its completions come later. */
 TEST(test_flush, clean, nothing_left)
 {
     struct pair pair;
@@ -418,7 +414,7 @@ TEST(test_flush, clean, nothing_left)
     open_pair(&pair);
     struct verbs *v = (struct verbs *)pair.t[0];
     fake_verbs_fail(IBV_WC_WR_FLUSH_ERR);
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     assert_int_equal(pair.t[0]->ops->poll(pair.t[0], &e, 1), 0);
     assert_int_equal(v->peers[1].base.state, TRIB_PEER_DRAINING);
     trib_verbs_lose_peer(v, 1, "the cause");
@@ -453,10 +449,10 @@ TEST(test_port, clean, nothing_left)
         fake_verbs_async(1, cases[i].type);
         while (fake_verbs_async_waits(1))
             usleep(1000);
-        assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+        assert_ok(pair_write(&pair, 8, 1));
         expect_arrival(&pair, 1, 1, 8);
         assert_int_equal(pair_poll(&pair, 1, 20, &e), 0);
-        pair_close(&pair); /* joins who logs */
+        pair_close(&pair); /* joins the logging thread */
         assert_int_equal(pair.lines, *cases[i].logged != 0);
         contains(pair.logged, cases[i].logged);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
@@ -473,7 +469,7 @@ TEST(test_unplug, clean, nothing_left)
     fake_verbs_unplug();
     assert_int_equal(pair_poll(&pair, 0, 100, &e), 0);
     assert_int_equal(pair_poll(&pair, 1, 100, &e), 0);
-    assert_status(pair_write(&pair, 8, 2), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 2));
     expect_arrival(&pair, 1, 2, 8);
     pair_close(&pair);
 }
@@ -485,7 +481,7 @@ TEST(test_cut, clean, nothing_left)
 
     open_pair(&pair);
     struct trib_write w = {.imm = 3};
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     fake_verbs_cut();
     expect_arrival(&pair, 1, 3, 0);
     expect_loss(&pair, 1, "closed its connection");

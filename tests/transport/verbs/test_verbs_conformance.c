@@ -35,7 +35,7 @@ int main(void)
 
     fake->devices = 2;
     fake->ports = 2;
-    fake->late_us = 100; /* what goes to rank 1 over the first device */
+    fake->late_us = 100; /* traffic to rank 1 over the first device */
     fake->late_peer = 1;
     tribtest_deadline(280);
     return conformance_main(&suite);

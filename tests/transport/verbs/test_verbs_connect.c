@@ -3,7 +3,6 @@
  * Connecting over verbs by the connection manager, over a device in memory: refusals,
  * silence, and requests that come to nothing.
  */
-#include "tests/harness/fake_verbs.h"
 #include "tests/transport/verbs/verbs_pair.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ TEST(test_refusals, clean, nothing_left)
     connect_fails(&pair, &other, TRIB_ERR_INVALID, "not an address of verbs");
     /* After all that it still works. */
     trib_error_clear(&pair.err);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
     pair_close(&pair);
 }
 
@@ -82,11 +81,11 @@ TEST(test_silent_peer, clean, nothing_left)
     opts->deaf = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
     opts->deaf = false;
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
+    assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
     pair_close(&pair);
 }
 
-/* A peer that was left is told so, also when it comes later. */
+/* A disconnected peer is notified, also when it connects later. */
 TEST(test_left, clean, nothing_left)
 {
     struct trib_address address;
@@ -98,7 +97,7 @@ TEST(test_left, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* One side alone connects: it hears of the other's end by its own connection. */
+/* Only one side connects: its own connection reports the end of the other. */
 TEST(test_one_way, clean, nothing_left)
 {
     struct trib_address address;
@@ -106,8 +105,8 @@ TEST(test_one_way, clean, nothing_left)
     struct pair pair;
 
     open_apart(&pair, "verbs:connect=rdmacm", &address);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     expect_arrival(&pair, 1, 6, 0);
     assert_status(pair.t[1]->ops->write(pair.t[1], 0, &w), TRIB_ERR_INVALID);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
@@ -127,14 +126,13 @@ static void exchange_over_mtus(int wide, const char *text)
     for (int i = 0; i < 2; i++) {
         opts->mtu = i == wide ? IBV_MTU_4096 : IBV_MTU_1024;
         struct trib_transport_opts side = pair_opts(&pair, i);
-        assert_status(trib_transport_open(text, &side, &pair.t[i]), TRIB_OK);
+        assert_ok(trib_transport_open(text, &side, &pair.t[i]));
         pair_offer(&pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
-        assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
-        assert_status(pair.t[i]->ops->import_region(pair.t[i], !i, &region[!i],
-                                                    &pair.remote[i]),
-                      TRIB_OK);
+        assert_ok(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]));
+        assert_ok(
+            pair.t[i]->ops->import_region(pair.t[i], !i, &region[!i], &pair.remote[i]));
     }
     for (int i = 0; i < 2; i++) {
         for (size_t len = 8; len <= PAIR_LEN; len *= 8) {
@@ -142,7 +140,7 @@ static void exchange_over_mtus(int wide, const char *text)
                                          .remote = pair.remote[i],
                                          .len = len,
                                          .imm = (uint32_t)len};
-            assert_status(pair.t[i]->ops->write(pair.t[i], !i, &w), TRIB_OK);
+            assert_ok(pair.t[i]->ops->write(pair.t[i], !i, &w));
             expect_arrival(&pair, !i, (uint32_t)len, len);
         }
     }
@@ -159,8 +157,8 @@ TEST(test_mtu, clean, nothing_left)
             exchange_over_mtus(wide, texts[i]);
 }
 
-/* A device that lacks something is refused when it is opened, with its name and what it
- * lacks, and nothing is left of it. */
+/* A device that lacks a feature is refused when it is opened, by an error with its name
+ * and the feature; no resource is left. */
 TEST(test_lacks, clean, nothing_left)
 {
     static const char *const texts[] = {"verbs", "verbs:device=fake0",
@@ -199,8 +197,8 @@ TEST(test_ask_again, clean, nothing_left)
     connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
     opts->half_way = false;
     trib_error_clear(&pair.err);
-    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     expect_arrival(&pair, 1, 8, 0);
     pair_close(&pair);
 }

@@ -47,13 +47,14 @@ static const struct line six_only[] = {
     {2, V1, "2001:db8:1::5", 64},         {3, V2, "2001:db8:1::5", 64},
     {0},
 };
-/* An interface without addresses: only what the driver makes of the MAC. */
+/* An interface without addresses: only the GIDs that the driver derives from the MAC.
+ */
 static const struct line bare[] = {
     {0, V1, "fe80::e42:a1ff:fe00:6", 0},
     {1, V2, "fe80::e42:a1ff:fe00:6", 0},
     {0},
 };
-/* ConnectX-3 with an old kernel, or a driver that is told so: v1 only. */
+/* ConnectX-3 with an old kernel, or a driver configured so: v1 only. */
 static const struct line v1_a[] = {
     {0, V1, "fe80::202:c9ff:fe00:1", 64}, {1, V1, "10.1.0.11", 24}, {0}};
 static const struct line v1_b[] = {
@@ -123,7 +124,7 @@ static struct verbs_gid_table table(uint64_t node, const struct line *lines)
     return t;
 }
 
-/* Both ends come to pairs of the same quality; the first one's indices are told. */
+/* Both ends find pairs of the same quality; the indices of the first one are used. */
 static void expect(const struct line *a, const struct line *b, enum verbs_way way,
                    int own, int peer)
 {
@@ -188,7 +189,8 @@ TEST(test_same_address)
     assert_int_equal(here.gid[self.peer].index, 3);
 }
 
-/* Addresses of this name space before those of the host, whose subnet looks nearer. */
+/* Addresses of this name space before those of the host, whose subnet is a closer
+ * match. */
 TEST(test_container)
 {
     expect(pod_a, pod_b, VERBS_WAY_V2_ROUTED, 39, 53);

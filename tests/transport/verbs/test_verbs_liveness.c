@@ -3,10 +3,8 @@
  * verbs: how the end of a peer of another host is found out, and what is said of it.
  * The device is one in memory, heartbeats are real.
  */
-#include "tests/harness/fake_verbs.h"
 #include "tests/transport/verbs/verbs_pair.h"
 
-#include "base/time.h"
 #include "transport/verbs/verbs.h"
 
 /* Side 0 takes side 1 for one of another host. */
@@ -20,14 +18,14 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
         pair->cfg.stop_timeout_ms = stop_timeout_ms;
-        assert_status(trib_transport_open("verbs", &opts, &pair->t[i]), TRIB_OK);
+        assert_ok(trib_transport_open("verbs", &opts, &pair->t[i]));
     }
-    assert_status(pair->t[1]->ops->address(pair->t[1], &address), TRIB_OK);
+    assert_ok(pair->t[1]->ops->address(pair->t[1], &address));
     memcpy(&a, address.bytes, sizeof(a));
     a.boot++;
     a.ip[0].bytes[15]++; /* else it would lead back here */
     memcpy(address.bytes, &a, sizeof(a));
-    assert_status(pair->t[0]->ops->connect(pair->t[0], 1, &address), TRIB_OK);
+    assert_ok(pair->t[0]->ops->connect(pair->t[0], 1, &address));
     v = (struct verbs *)pair->t[0];
     uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     while (!trib_heartbeat_heard(v->local.heartbeat, 1) && !trib_deadline_passed(until))
@@ -47,7 +45,7 @@ static int silence(struct pair *pair, int side)
     return port;
 }
 
-/* The adapter of a process that is stopped goes on; what answers the heart does not. */
+/* The adapter of a stopped process still works; its heartbeat thread does not. */
 TEST(test_silence, clean, nothing_left)
 {
     struct trib_event e;
@@ -66,7 +64,7 @@ TEST(test_silence, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* Nothing but its host's word for it that its process is gone. */
+/* Only its host reports that its process is gone. */
 TEST(test_closed_port, clean, nothing_left)
 {
     struct pair pair;
@@ -87,7 +85,7 @@ static int counting_destroy(struct ibv_qp *qp)
     return destroy(qp);
 }
 
-/* On a dead port that takes seconds, so the loss is told before. */
+/* On a dead port that takes seconds, so the loss is reported first. */
 TEST(test_told_before_destroyed, clean, nothing_left)
 {
     struct trib_event e;
@@ -107,7 +105,7 @@ TEST(test_told_before_destroyed, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* A peer that leaves closes its port, too; but says so first. */
+/* A peer that disconnects closes its port, too, but sends an abort notice first. */
 TEST(test_left_port, clean, nothing_left)
 {
     struct trib_event e;
@@ -133,9 +131,8 @@ TEST(test_left_port, clean, nothing_left)
 static void refuse_far(struct pair *pair, enum ibv_wc_status status)
 {
     fake_verbs_fail(status);
-    assert_status(
-        pair->t[0]->ops->write(pair->t[0], 1, &(struct trib_write){.signal = true}),
-        TRIB_OK);
+    assert_ok(
+        pair->t[0]->ops->write(pair->t[0], 1, &(struct trib_write){.signal = true}));
 }
 
 /* The memory of a process that dies goes before its connection does. */
@@ -165,8 +162,7 @@ TEST(test_refused_by_dying, clean, nothing_left)
     }
 }
 
-/* A peer that answers is at fault; so is one of which nothing more is heard, in the
- * end. */
+/* A peer that answers is at fault; in the end so is one that stays silent. */
 TEST(test_refused_by_living, clean, nothing_left)
 {
     struct trib_event e;
@@ -177,7 +173,7 @@ TEST(test_refused_by_living, clean, nothing_left)
         open_far(&pair, 60000);
         int port = mute ? silence(&pair, 1) : -1;
         refuse_far(&pair, IBV_WC_REM_ACCESS_ERR);
-        (void)pair_poll(&pair, 0, 0, &e); /* no more than the refusal */
+        (void)pair_poll(&pair, 0, 0, &e); /* only the refusal */
         if (!mute) /* it has given this rank up */
             fake_verbs_cut();
         expect_loss(&pair, 0, "it refused a write: outside its registered memory");

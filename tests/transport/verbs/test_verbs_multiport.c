@@ -119,8 +119,8 @@ TEST(test_fewer, setup, teardown)
     }
 }
 
-/* One device here, several there, not the first of which leads here: the connection
- * manager says so. */
+/* One device here, several there, the first of which does not lead here: the connection
+ * manager reports it. */
 TEST(test_another, setup, teardown)
 {
     static const char one[] = "verbs:device=fake1,connect=rdmacm";
@@ -189,7 +189,7 @@ TEST(test_ports, setup, teardown)
         int before[2] = {fake_verbs_carried(0, 1), fake_verbs_carried(0, 2)};
         exchange(&pair);
         assert_spread(before);
-        if (i != 2) /* who calls by GIDs says why */
+        if (i != 2) /* a caller by GIDs returns the reason */
             assert_int_equal(pair.lines, 0);
         pair_close(&pair);
     }
@@ -279,8 +279,8 @@ TEST(test_other_port, setup, teardown)
     }
 }
 
-/* A port goes down while writes are under way: they go over the other, and a line says
- * of each side's which. */
+/* A port goes down while writes are pending: they move to the other port, and each side
+ * logs its own port. */
 TEST(test_lost_port, setup, teardown)
 {
     for (int i = 0; i < 4; i++) {
@@ -359,7 +359,7 @@ static void assert_arrive(struct pair *pair, uint32_t n)
     }
 }
 
-/* A device that fails: with what is under way, and with nothing. */
+/* A device that fails: with pending writes, and with none. */
 TEST(test_lost_device, setup, teardown)
 {
     /* Contexts in the order of their opening: both of side 0, both of side 1. */
@@ -380,7 +380,7 @@ TEST(test_lost_device, setup, teardown)
     }
 }
 
-/* A write that the device gives up, at each of the first ones. */
+/* The device fails a write, each of the first ones in turn. */
 TEST(test_failed_write, setup, teardown)
 {
     for (uint32_t at = 0; at < 20; at++) {

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 
 static void expect_route(struct pair *pair, int side, const char *words)
 {
@@ -23,7 +22,7 @@ static void expect_route(struct pair *pair, int side, const char *words)
 
 static void works(struct pair *pair)
 {
-    assert_status(pair_write(pair, 8, 7), TRIB_OK);
+    assert_ok(pair_write(pair, 8, 7));
     expect_arrival(pair, 1, 7, 8);
 }
 
@@ -74,17 +73,17 @@ TEST(test_one_manager, clean, nothing_left)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(&pair, i);
         opts->no_connection_manager = i == 1;
-        assert_status(trib_transport_open("verbs", &o, &pair.t[i]), TRIB_OK);
-        assert_status(pair.t[i]->ops->address(pair.t[i], &address[i]), TRIB_OK);
+        assert_ok(trib_transport_open("verbs", &o, &pair.t[i]));
+        assert_ok(pair.t[i]->ops->address(pair.t[i], &address[i]));
     }
     expect_route(&pair, 1, "by GIDs: librdmacm cannot be used");
     for (int i = 0; i < 2; i++)
-        assert_status(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]), TRIB_OK);
+        assert_ok(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]));
     expect_route(&pair, 0, "RoCE v2");
     pair_close(&pair);
 }
 
-/* The connection manager does not find the way, or nobody answers it. */
+/* The connection manager finds no route, or no process answers. */
 TEST(test_manager_fails, clean, nothing_left)
 {
     struct fake_verbs_opts *opts = fake_verbs_reset();
@@ -163,7 +162,8 @@ TEST(test_refusals, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* A port that takes no connection and refuses none, as behind a firewall that drops. */
+/* A port that neither accepts nor refuses a connection, as behind a firewall that drops
+ * packets. */
 static uint16_t silent_port(int fds[4])
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
@@ -226,12 +226,11 @@ static void open_two(struct pair *pair, struct trib_address *address)
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(pair, i);
-        assert_status(trib_transport_open(i ? "verbs:connect=gid,device=fake1"
-                                            : "verbs:connect=gid,device=fake0",
-                                          &o, &pair->t[i]),
-                      TRIB_OK);
+        assert_ok(trib_transport_open(i ? "verbs:connect=gid,device=fake1"
+                                        : "verbs:connect=gid,device=fake0",
+                                      &o, &pair->t[i]));
     }
-    assert_status(pair->t[1]->ops->address(pair->t[1], address), TRIB_OK);
+    assert_ok(pair->t[1]->ops->address(pair->t[1], address));
 }
 
 TEST(test_no_pair, clean, nothing_left)
@@ -252,7 +251,7 @@ TEST(test_no_pair, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* Each side's table is as it is when a connection is made. */
+/* Each side uses its table of the time of the connection. */
 TEST(test_gid_change, clean, nothing_left)
 {
     struct trib_address address;
@@ -327,7 +326,7 @@ TEST(test_late_proof, clean, nothing_left)
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no RDMA packet gets through");
     opts->late_ends = false;
     fake_verbs_hold(false);
-    connects(&pair, &address); /* now it is told */
+    connects(&pair, &address); /* now it is notified */
     assert_int_equal(pair_poll(&pair, 0, 20, &e), 0);
     pair_close(&pair);
 }
@@ -339,7 +338,7 @@ TEST(test_death, clean, nothing_left)
     struct pair pair;
 
     pair_open(&pair, BY_GID, BY_GID);
-    assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     assert_int_equal(shutdown(inside(&pair, 0)->peers[1].out.oob_fd, SHUT_RDWR), 0);
     expect_arrival(&pair, 1, 3, 0);
     expect_loss(&pair, 1, "closed its connection");
@@ -364,7 +363,7 @@ TEST(test_sentence, clean, nothing_left)
 
     pair_open(&pair, BY_GID, BY_GID);
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
-    assert_status(pair_write(&pair, 8, 1), TRIB_OK);
+    assert_ok(pair_write(&pair, 8, 1));
     expect_loss(&pair, 0, "its host no longer answers");
     contains(pair.logged, "GID 3 (10.9.0.1) on fake0 to rank 1");
     contains(pair.logged, "at GID 10.9.0.1:");
@@ -372,7 +371,7 @@ TEST(test_sentence, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* Whatever a child gives back or asks for, it is not the parent's. */
+/* A child cannot free or request the resources of its parent. */
 static int close_in_child(int rank, int size, void *arg)
 {
     struct pair *pair = arg;
@@ -437,11 +436,11 @@ TEST(test_child_keeps_wires, clean, nothing_left)
     int left = waited_for(&pair, 0);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(left, 1); /* who knocks */
+    assert_int_equal(left, 1); /* the pending connection */
     pair_close(&pair);
 }
 
-/* Another program, or nobody, at the port of the peer. */
+/* Another program, or none, at the port of the peer. */
 struct impostor {
     struct trib_net_port at;
     const void *says;
@@ -487,8 +486,7 @@ TEST(test_impostors, clean, nothing_left)
 
     open_apart(&pair, BY_GID, &address);
     memcpy(&a, address.bytes, sizeof(a));
-    assert_status(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err),
-                  TRIB_OK);
+    assert_ok(trib_net_bind("test", SOCK_STREAM, 0, 1, &impostor.at, &pair.err));
     a.oob_port = 1;
     memcpy(address.bytes, &a, sizeof(a));
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "(TCP) cannot be reached");

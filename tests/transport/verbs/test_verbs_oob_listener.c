@@ -6,7 +6,6 @@
 #include "tests/transport/verbs/verbs_oob_pair.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 /* Strangers ---------------------------------------------------------------------- */
 
@@ -58,12 +57,12 @@ TEST(test_strangers, clean, nothing_left)
                      sizeof(reply));
     assert_int_equal(reply.answer.refusal, VERBS_OTHER_VERSION);
     assert_int_equal(reply.answer.magic, VERBS_MAGIC);
-    /* A silent caller keeps nobody out, and is sent away. */
+    /* A silent caller does not block others, and is disconnected. */
     int silent = knock(&pair, &call, 3), gone = knock(&pair, &call, 3);
     close(gone);
     connects(&pair, &address);
     assert_int_equal(listen_to(silent, &reply, sizeof(reply)), 0);
-    pair_close(&pair); /* joins who logs */
+    pair_close(&pair); /* joins the logging thread */
     contains(pair.logged, "rejected an unauthenticated peer at port");
 }
 
@@ -84,8 +83,8 @@ TEST(test_crowd, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* More than there are places, who begin a call and stay: whoever calls need not wait
- * for their time to be up. A busy machine is slow now and then, not three times. */
+/* More callers than slots begin a call and stay: another caller need not wait for their
+ * timeouts. A busy machine may be slow once, not three times. */
 TEST(test_silent_crowd, clean, nothing_left)
 {
     enum { CROWD = 2 + TRIB_NET_UNAUTHENTICATED + 20, MANY_MS = 3000, TRIES = 3 };
