@@ -19,12 +19,11 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
             fprintf(stderr, "trib-perf: job %s (%s) failed: %s.\n", j->name, j->codec,
                     why);
         else if (j->fell_back > 0)
-            fprintf(
-                stderr,
-                "trib-perf: job %s (%s) had no service for %llu of its %llu "
-                "operations: %s.\n",
-                j->name, j->codec, (unsigned long long)j->fell_back,
-                (unsigned long long)j->operations, why);
+            fprintf(stderr,
+                    "trib-perf: job %s (%s) had no service for %llu of its %llu "
+                    "operations: %s.\n",
+                    j->name, j->codec, (unsigned long long)j->fell_back,
+                    (unsigned long long)j->operations, why);
         if (j->wrong > 0)
             fprintf(stderr, "trib-perf: job %s (%s): %llu element%s wrong.\n", j->name,
                     j->codec, (unsigned long long)j->wrong,
@@ -34,7 +33,7 @@ static int say_jobs(const struct agg_args *args, const struct agg_result *p)
     return said;
 }
 
-static int sweep(struct agg_workers *workers, struct agg_report *report)
+static int sweep(struct agg_workers *workers, struct perf_output *report)
 {
     const struct agg_args *args = workers->args;
     struct agg_job_result *jobs = calloc((size_t)args->jobs, sizeof(*jobs));
@@ -53,14 +52,14 @@ static int sweep(struct agg_workers *workers, struct agg_report *report)
         troubles += say_jobs(args, &result);
         if (!went && result.operations == 0)
             break; /* all workers have ended */
-        agg_report_add(report, &result);
+        agg_report_add(report, args, &result);
     }
     tool_ticker_end();
     free(jobs);
     return troubles > 0;
 }
 
-static int run(struct agg_workers *workers, struct agg_report *report)
+static int run(struct agg_workers *workers, struct perf_output *report)
 {
     char why[4352];
     int code = agg_workers_start(workers) || workers->signalled == 0
@@ -70,7 +69,7 @@ static int run(struct agg_workers *workers, struct agg_report *report)
     agg_workers_close(workers);
     if (workers->signalled != 0)
         return 128 + workers->signalled;
-    if (!agg_report_finish(report, why, sizeof(why))) {
+    if (!agg_report_finish(report, workers->args, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
     }
@@ -79,7 +78,7 @@ static int run(struct agg_workers *workers, struct agg_report *report)
 
 /* Run all jobs. Our own service starts before the first worker and stops after the
  * last. */
-static int serve_and_run(const struct agg_args *args, struct agg_report *report)
+static int serve_and_run(const struct agg_args *args, struct perf_output *report)
 {
     struct agg_workers workers = {.args = args};
     struct agg_daemon daemon = {0};
@@ -114,11 +113,12 @@ int agg_main(int argc, char **argv)
         agg_args_free(&args);
         return 2;
     }
-    struct agg_report *report = agg_report_open(&args, why, sizeof(why));
-    if (report == NULL)
+    struct perf_output report;
+    const bool open = agg_report_open(&report, &args, why, sizeof(why));
+    if (!open)
         fprintf(stderr, "trib-perf: %s.\n", why);
-    code = report != NULL ? serve_and_run(&args, report) : 2;
-    agg_report_free(report);
+    code = open ? serve_and_run(&args, &report) : 2;
+    perf_output_free(&report);
     agg_args_free(&args);
     return code;
 }

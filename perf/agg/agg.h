@@ -29,12 +29,11 @@
 #include "perf/common/samples.h"
 #include "tools/common/options.h"
 
-
 enum {
     AGG_CODECS_MAX = 64,
     AGG_WEIGHTS_MAX = 64,
     AGG_WORKERS_MAX = 4096, /* over all jobs */
-    AGG_SAMPLES = 1 << 14,  /* per worker and round */
+    AGG_SAMPLES = 1 << 14, /* per worker and round */
     AGG_HASHES = 4,
     AGG_TEXT = 400,
 };
@@ -48,6 +47,7 @@ struct agg_args {
     const char *codecs[AGG_CODECS_MAX]; /* assigned to jobs in turn; none: from the
                                          * configuration */
     int n_codecs;
+    char codec_texts[1024]; /* of all jobs: "none int8" */
     int weights[AGG_WEIGHTS_MAX]; /* assigned to jobs in turn; none: 1 */
     int n_weights;
     double seconds; /* per round; 0: each.iters operations */
@@ -209,7 +209,7 @@ struct agg_result {
  * owner    jobs is the caller's [args->jobs]; its strings live as long as the workers
  */
 void agg_results(const struct agg_workers *workers, int round, double tribd_cpu_s,
-               struct agg_job_result *jobs, struct agg_result *out);
+                 struct agg_job_result *jobs, struct agg_result *out);
 
 /** agg_jain - return (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has
  * everything. */
@@ -217,13 +217,16 @@ double agg_jain(const double *x, size_t n);
 
 /* --- aggreport.c --- */
 
-struct agg_report;
+struct perf_output;
 
-struct agg_report *agg_report_open(const struct agg_args *args, char *why,
-                                   size_t why_bytes);
-void agg_report_add(struct agg_report *r, const struct agg_result *result);
-bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes);
-void agg_report_free(struct agg_report *r); /* NULL is allowed */
+/** agg_report_open - open the outputs of args and write their heads. false: why[] has
+ * the message. The caller frees o with perf_output_free. */
+bool agg_report_open(struct perf_output *o, const struct agg_args *args, char *why,
+                     size_t why_bytes);
+void agg_report_add(struct perf_output *o, const struct agg_args *args,
+                    const struct agg_result *result);
+bool agg_report_finish(struct perf_output *o, const struct agg_args *args, char *why,
+                       size_t why_bytes);
 
 /* --- agg.c --- */
 

@@ -192,6 +192,17 @@ static bool check_together(struct agg_args *args, FILE *err)
     return perf_float_sizes(&args->each.sizes, "1M", err);
 }
 
+/* Write the codecs that jobs use in turn: "none int8". */
+static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
+{
+    size_t at = 0;
+
+    snprintf(text, bytes, "%s", args->each.configured_codec);
+    for (int i = 0; i < args->n_codecs && at + 1 < bytes; i++)
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s", i > 0 ? " " : "",
+                               args->codecs[i]);
+}
+
 /* Fill in the arguments of perf_operation; perf_memory_fits then counts all workers. */
 static void describe_each(struct agg_args *args)
 {
@@ -203,6 +214,7 @@ static void describe_each(struct agg_args *args)
     each->ranks = args->jobs * args->workers;
     if (each->warmup < 0)
         each->warmup = 2;
+    join_codecs(args, args->codec_texts, sizeof(args->codec_texts));
     if (!perf_setting("TRIB_SERVICE_JOB", args->prefix, sizeof(args->prefix)))
         snprintf(args->prefix, sizeof(args->prefix), "agg.%d", (int)getpid());
 }

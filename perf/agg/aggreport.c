@@ -4,20 +4,11 @@
  */
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "perf/agg/agg.h"
 #include "perf/common/columns.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
-
-struct agg_report {
-    const struct agg_args *args;
-    struct perf_output out;
-    struct perf_columns columns;
-    char codecs[1024];
-};
 
 struct row {
     struct agg_result r;
@@ -30,7 +21,7 @@ struct row {
 
 /* clang-format off */
 #define AT(member) offsetof(struct row, member)
-static const struct perf_column columns[] = { /* PERF_IF_A: results are checked */
+static const struct perf_column all_columns[] = { /* PERF_IF_A: results are checked */
     {"jobs", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(jobs)},
     {"workers", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(workers)},
     {"codec", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_NO_JSON, AT(codecs)},
@@ -65,26 +56,20 @@ static const struct perf_column columns[] = { /* PERF_IF_A: results are checked 
     {"version", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(version)}};
 /* clang-format on */
 
-/* Write the codecs that jobs use in turn: "none int8". */
-static void join_codecs(const struct agg_args *args, char *text, size_t bytes)
+static struct perf_columns columns_of(const struct agg_args *args)
 {
-    size_t at = 0;
-
-    snprintf(text, bytes, "%s", args->each.configured_codec);
-    for (int i = 0; i < args->n_codecs && at + 1 < bytes; i++)
-        at += (size_t)snprintf(text + at, bytes - at, "%s%s", i > 0 ? " " : "",
-                               args->codecs[i]);
+    return (struct perf_columns){all_columns,
+                                 sizeof(all_columns) / sizeof(*all_columns),
+                                 args->each.check ? PERF_IF_A : 0};
 }
 
 /* --- table --- */
 
-static void table_open(struct agg_report *r)
+static void table_open(const struct agg_args *args)
 {
-    const struct agg_args *args = r->args;
-
     printf("agg, %d job%s of %d worker%s, codec %s", args->jobs,
            args->jobs == 1 ? "" : "s", args->workers, args->workers == 1 ? "" : "s",
-           r->codecs);
+           args->codec_texts);
     if (args->each.density < 1)
         printf(", density %g%s", args->each.density,
                args->each.same_blocks ? " (same blocks)" : "");
@@ -104,91 +89,71 @@ static json_t *json_job(const struct agg_job_result *j)
 }
 
 /* Add the jobs and the errors to the row's object. */
-static void add_jobs(const struct agg_report *r, const struct agg_result *p, json_t *o)
+static void add_jobs(const struct agg_args *args, const struct agg_result *p, json_t *o)
 {
     json_t *jobs = json_array();
 
-    for (int job = 0; job < r->args->jobs; job++)
+    for (int job = 0; job < args->jobs; job++)
         json_array_append_new(jobs, json_job(&p->jobs[job]));
     json_object_set_new(o, "jobs", jobs);
-    if (r->args->each.check) {
+    if (args->each.check) {
         json_object_set_new(o, "nmse",
                             isfinite(p->nmse) ? json_real(p->nmse) : json_null());
         json_object_set_new(o, "wrong", json_integer((json_int_t)p->wrong));
     }
 }
 
-static json_t *json_run(const struct agg_report *r)
+static json_t *json_run(const struct agg_args *args)
 {
-    const struct agg_args *args = r->args;
     const char *service = args->service != NULL ? args->service : "its own";
 
     return json_pack("{s:s, s:i, s:i, s:s, s:I, s:f, s:b, s:s, s:f, s:I}", "command",
                      "agg", "jobs", args->jobs, "workers", args->workers, "codec",
-                     r->codecs, "chunk_bytes", (json_int_t)args->each.chunk, "density",
-                     args->each.density, "same_blocks", args->each.same_blocks,
-                     "service", service, "seconds", args->seconds, "iters",
-                     (json_int_t)args->each.iters);
+                     args->codec_texts, "chunk_bytes", (json_int_t)args->each.chunk,
+                     "density", args->each.density, "same_blocks",
+                     args->each.same_blocks, "service", service, "seconds",
+                     args->seconds, "iters", (json_int_t)args->each.iters);
 }
 
 /* --- all outputs --- */
 
-struct agg_report *agg_report_open(const struct agg_args *args, char *why,
-                                   size_t why_bytes)
+bool agg_report_open(struct perf_output *o, const struct agg_args *args, char *why,
+                     size_t why_bytes)
 {
-    struct agg_report *r = calloc(1, sizeof(*r));
+    const struct perf_columns columns = columns_of(args);
 
-    if (r == NULL) {
-        snprintf(why, why_bytes, "out of memory");
-        return NULL;
-    }
-    r->args = args;
-    join_codecs(args, r->codecs, sizeof(r->codecs));
-    if (!perf_output_open(&r->out, args->each.csv, args->each.json, why, why_bytes)) {
-        free(r);
-        return NULL;
-    }
-    if (r->out.table)
-        table_open(r);
-    r->columns = (struct perf_columns){columns, sizeof(columns) / sizeof(*columns),
-                                       args->each.check ? PERF_IF_A : 0};
-    perf_columns_head(&r->out, &r->columns);
-    perf_output_flush(&r->out);
-    return r;
+    if (!perf_output_open(o, args->each.csv, args->each.json, why, why_bytes))
+        return false;
+    if (o->table)
+        table_open(args);
+    perf_columns_head(o, &columns);
+    return true;
 }
 
-void agg_report_add(struct agg_report *r, const struct agg_result *result)
+void agg_report_add(struct perf_output *o, const struct agg_args *args,
+                    const struct agg_result *result)
 {
-    const struct agg_args *args = r->args;
+    const struct perf_columns columns = columns_of(args);
     const struct row row = {.r = *result,
                             .jobs = args->jobs,
                             .workers = args->workers,
-                            .codecs = r->codecs,
+                            .codecs = args->codec_texts,
                             .version = trib_version(),
                             .chunk = args->each.chunk,
                             .density = args->each.density,
                             .same_blocks = args->each.same_blocks};
-    json_t *object = perf_columns_row(&r->out, &r->columns, &row);
+    json_t *object = perf_columns_row(o, &columns, &row);
 
     if (object != NULL)
-        add_jobs(r, result, object);
-    perf_output_flush(&r->out);
+        add_jobs(args, result, object);
 }
 
-bool agg_report_finish(struct agg_report *r, char *why, size_t why_bytes)
+bool agg_report_finish(struct perf_output *o, const struct agg_args *args, char *why,
+                       size_t why_bytes)
 {
     json_t *all = NULL;
 
-    if (r->out.results != NULL)
-        all = perf_output_document(&r->out, r->args->each.argc, r->args->each.argv,
-                                   json_run(r));
-    return perf_output_finish(&r->out, all, why, why_bytes);
-}
-
-void agg_report_free(struct agg_report *r)
-{
-    if (r == NULL)
-        return;
-    perf_output_free(&r->out);
-    free(r);
+    if (o->results != NULL)
+        all = perf_output_document(o, args->each.argc, args->each.argv, json_run(args));
+    return perf_output_finish(o, all, why, why_bytes);
 }

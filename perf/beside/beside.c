@@ -59,7 +59,8 @@ struct rank {
     trib_plan_t *plan; /* of the all-reduce */
     void *vector;
     double *us; /* [ways][rounds] */
-    struct beside_report *report; /* on rank 0 only */
+    bool reports; /* on rank 0 only */
+    struct beside_report report;
     struct perf_progress progress;
     char tell[256];
 };
@@ -109,7 +110,7 @@ static trib_status_t take_rounds(struct rank *r)
             status = take(r, way, &r->us[way * rounds + (i < 0 ? 0 : i)]);
         if (status != TRIB_OK)
             return status;
-        if (r->report != NULL)
+        if (r->reports)
             perf_progress_show(&r->progress, r->now.bytes, i + 1, rounds);
     }
     perf_progress_clear(&r->progress);
@@ -133,7 +134,7 @@ static trib_status_t report(struct rank *r)
         }
         perf_summarise(copy, rounds, &row.us);
         perf_summarise(ratios, rounds, &row.ratio);
-        beside_report_add(r->report, &row);
+        beside_report_add(&r->report, &row);
     }
     free(copy);
     return TRIB_OK;
@@ -161,7 +162,7 @@ static trib_status_t measure(struct rank *r, size_t bytes)
         status = open_vector(r);
     if (status == TRIB_OK)
         status = take_rounds(r);
-    if (status == TRIB_OK && r->report != NULL)
+    if (status == TRIB_OK && r->reports)
         status = report(r);
     if (status == TRIB_OK && kind->tell != NULL)
         kind->tell(&r->now, r->tell, sizeof(r->tell));
@@ -181,7 +182,7 @@ static trib_status_t sweep(struct rank *r)
     const size_t n = sizes->n > 0 ? sizes->n : 1;
     trib_status_t status = TRIB_OK;
 
-    perf_progress_start(&r->progress, n, r->report != NULL);
+    perf_progress_start(&r->progress, n, r->reports);
     for (size_t i = 0; i < n && status == TRIB_OK; i++) {
         r->progress.at = i;
         status = measure(r, sizes->n > 0 ? sizes->bytes[i] : 0);
@@ -197,11 +198,11 @@ static int run_all(struct rank *r)
     double failed = 0;
 
     r->us = calloc((size_t)args->rounds * (size_t)ways(r), sizeof(*r->us));
-    if (number == 0)
-        r->report = beside_report_open(args, trib_size(r->now.comm), why, sizeof(why));
+    r->report = (struct beside_report){.args = args, .ranks = trib_size(r->now.comm)};
+    r->reports = number == 0 && beside_report_open(&r->report, why, sizeof(why));
     if (why[0] != '\0')
         fprintf(stderr, "trib-perf: %s.\n", why);
-    failed = (number == 0 && r->report == NULL) || r->us == NULL;
+    failed = (number == 0 && !r->reports) || r->us == NULL;
     trib_status_t status = perf_combine(r->now.comm, TRIB_MAX, &failed, 1);
     if (status == TRIB_OK && failed > 0)
         return 2;
@@ -212,7 +213,7 @@ static int run_all(struct rank *r)
                 r->now.why[0] != '\0' ? r->now.why : trib_last_error(r->now.comm));
         return 1;
     }
-    if (r->report == NULL || beside_report_finish(r->report, r->tell, why, sizeof(why)))
+    if (!r->reports || beside_report_finish(&r->report, r->tell, why, sizeof(why)))
         return 0;
     fprintf(stderr, "trib-perf: %s.\n", why);
     return 1;
@@ -236,7 +237,7 @@ static int rank_main(void *arg, int number, const char *root)
     if (root == NULL && args->each.bind == TOOL_BIND_CORE)
         (void)tool_bind_rank(args->each.bind, trib_rank(r.now.comm), 0);
     int code = run_all(&r);
-    beside_report_free(r.report);
+    perf_output_free(&r.report.out);
     free(r.us);
     if (trib_free_comm(r.now.comm) != TRIB_OK && code == 0) {
         fprintf(stderr, "trib-perf: a rank cannot disconnect: %s\n",

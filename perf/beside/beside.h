@@ -18,6 +18,7 @@
 #define PERF_BESIDE_BESIDE_H
 
 #include "perf/coll/arguments.h"
+#include "perf/common/output.h"
 #include "perf/common/samples.h"
 #include "tools/common/options.h"
 
@@ -82,23 +83,20 @@ void beside_memory_free(struct beside *b, void *memory);
 
 /* --- besidereport.c --- */
 
-struct beside_report;
+struct beside_report {
+    const struct beside_args *args;
+    int ranks;
+    struct perf_output out; /* the caller frees it */
+};
 
-/**
- * beside_report_open - open the outputs that args ask for.
- *
- * errors   NULL: why[] has the message
- */
-struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
-                                         char *why, size_t why_bytes);
+/** beside_report_open - open the outputs that args ask for, and write their heads.
+ * false: why[] has the message. */
+bool beside_report_open(struct beside_report *r, char *why, size_t why_bytes);
 void beside_report_add(struct beside_report *r, const struct beside_row *row);
 
 /** beside_report_finish - tell: a line to print below the table; "": none. false: why[]
  * has the message. */
 bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
                           size_t why_bytes);
-
-/** beside_report_free - NULL is allowed. */
-void beside_report_free(struct beside_report *r);
 
 #endif

@@ -3,16 +3,9 @@
  * Output rows of groups, neighbors and store.
  */
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "perf/beside/beside.h"
 #include "perf/common/columns.h"
-
-struct beside_report {
-    const struct beside_args *args;
-    int ranks;
-    struct perf_output out;
-};
 
 struct row {
     struct beside_row r;
@@ -52,36 +45,24 @@ static const char *memory_text(const struct beside_args *args)
     return names[args->each.memory];
 }
 
-static void table_open(struct beside_report *r)
+static void table_open(const struct beside_args *args, int ranks)
 {
-    const struct beside_args *args = r->args;
-
     printf("%s and an all-reduce of the same bytes, float32, memory %s, %d rank%s, "
            "%ld rounds, tributary %s\n",
-           args->kind->name, memory_text(args), r->ranks, r->ranks == 1 ? "" : "s",
+           args->kind->name, memory_text(args), ranks, ranks == 1 ? "" : "s",
            args->rounds, trib_version());
 }
 
-struct beside_report *beside_report_open(const struct beside_args *args, int ranks,
-                                         char *why, size_t why_bytes)
+bool beside_report_open(struct beside_report *r, char *why, size_t why_bytes)
 {
-    struct beside_report *r = calloc(1, sizeof(*r));
+    const struct perf_args *each = &r->args->each;
 
-    if (r == NULL) {
-        snprintf(why, why_bytes, "out of memory");
-        return NULL;
-    }
-    r->args = args;
-    r->ranks = ranks;
-    if (!perf_output_open(&r->out, args->each.csv, args->each.json, why, why_bytes)) {
-        free(r);
-        return NULL;
-    }
+    if (!perf_output_open(&r->out, each->csv, each->json, why, why_bytes))
+        return false;
     if (r->out.table)
-        table_open(r);
+        table_open(r->args, r->ranks);
     perf_columns_head(&r->out, &columns);
-    perf_output_flush(&r->out);
-    return r;
+    return true;
 }
 
 void beside_report_add(struct beside_report *r, const struct beside_row *row)
@@ -96,7 +77,6 @@ void beside_report_add(struct beside_report *r, const struct beside_row *row)
                             .GBps = 1e-9 * (double)row->bytes * each_second};
 
     perf_columns_row(&r->out, &columns, &all);
-    perf_output_flush(&r->out);
 }
 
 bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
@@ -113,12 +93,4 @@ bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
                                              "rounds", (json_int_t)r->args->rounds,
                                              "memory", memory_text(r->args)));
     return perf_output_finish(&r->out, all, why, why_bytes);
-}
-
-void beside_report_free(struct beside_report *r)
-{
-    if (r == NULL)
-        return;
-    perf_output_free(&r->out);
-    free(r);
 }

@@ -51,7 +51,7 @@ static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **
 
 static bool measure_size(const struct codec_args *args,
                          struct trib_codec *const *codecs, size_t n_codecs,
-                         size_t bytes, size_t *told, struct codec_report *report)
+                         size_t bytes, size_t *told, struct perf_output *report)
 {
     const size_t n = bytes / sizeof(float);
     float *x = codec_input_new(args, n, stderr);
@@ -78,23 +78,23 @@ static int measure_all(const struct codec_args *args, struct trib_codec *const *
                        size_t n_codecs)
 {
     char why[4352];
-    struct codec_report *report = codec_report_open(args, why, sizeof(why));
+    struct perf_output report;
     bool ok = true;
     size_t told = 0;
 
-    if (report == NULL) {
+    if (!codec_report_open(&report, args, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
     }
     tool_ticker_begin("trib-perf codec: codecs and sizes");
     for (size_t i = 0; ok && i < args->sizes.n; i++)
-        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], &told, report);
+        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], &told, &report);
     tool_ticker_end();
-    if (ok && !codec_report_finish(report, why, sizeof(why))) {
+    if (ok && !codec_report_finish(&report, args, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
         ok = false;
     }
-    codec_report_free(report);
+    perf_output_free(&report);
     return ok ? 0 : 1;
 }
 

@@ -159,13 +159,15 @@ bool codec_stages_alone(const struct codec_staged *what, struct codec_stages *ou
 
 /* --- codecreport.c --- */
 
-struct codec_report;
+struct perf_output;
 
-struct codec_report *codec_report_open(const struct codec_args *args, char *why,
-                                       size_t why_bytes);
-void codec_report_add(struct codec_report *r, const struct codec_result *result);
-bool codec_report_finish(struct codec_report *r, char *why, size_t why_bytes);
-void codec_report_free(struct codec_report *r); /* NULL is allowed */
+/** codec_report_open - open the outputs of args and write their heads. false: why[] has
+ * the message. The caller frees o with perf_output_free. */
+bool codec_report_open(struct perf_output *o, const struct codec_args *args, char *why,
+                       size_t why_bytes);
+void codec_report_add(struct perf_output *o, const struct codec_result *result);
+bool codec_report_finish(struct perf_output *o, const struct codec_args *args,
+                         char *why, size_t why_bytes);
 
 /* --- codec_perf.c --- */
 

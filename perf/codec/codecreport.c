@@ -2,166 +2,108 @@
 /*
  * Output rows of codec.
  */
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
+#include <stddef.h>
 
 #include <tributary.h>
 
 #include "perf/codec/codec_perf.h"
-#include "perf/common/output.h"
+#include "perf/common/columns.h"
 
-struct codec_report {
-    const struct codec_args *args;
-    struct perf_output out;
+struct row {
+    struct codec_result r; /* rates of missing passes are NaN */
+    struct codec_rate memory; /* of memcpy, without a ratio */
+    const char *version;
 };
 
-static const char *const pass_names[PASSES] = {
-    "memcpy", "add", "encode", "encode_ef", "decode", "decode_add", "merge"};
+/* clang-format off */
+#define AT(member) offsetof(struct row, member)
+#define SHOWN(name, unit, rank, at) \
+    {NULL, name, unit, 13, rank, PERF_PAIR, 0, 2, 0, AT(at)}
+#define CSV(key, at) \
+    {key, PERF_UNSHOWN, PERF_FIXED, 4, 0, PERF_NO_JSON | PERF_OPTIONAL, AT(at)}
+#define RATES(name, pass) \
+    CSV(name "_GBps", r.rate[pass].GBps), CSV(name "_ratio", r.rate[pass].ratio)
+#define PASS(name, rank, pass) \
+    SHOWN(name, "  GB/s ratio", rank, r.rate[pass]), RATES(name, pass)
+static const struct perf_column all_columns[] = {
+    {"codec", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_TITLE, AT(r.text)},
+    {"input", PERF_UNSHOWN, PERF_TEXT, 0, 0, 0, AT(r.input)},
+    {"bytes", "size", "", 10, 0, PERF_BYTES, 0, 0, 0, AT(r.bytes)},
+    {"threads", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.threads)},
+    {"bytes_per_element", "bytes/", "element", 8, 0, PERF_FIXED, 6, 4, 0,
+     AT(r.bytes_per_element)},
+    {"nmse", "nmse", "", 9, 0, PERF_GENERAL, 6, 2, 0, AT(r.nmse)},
+    {"cosine", "cosine", "", 8, 1, PERF_FIXED, 8, 4, 0, AT(r.cosine)},
+    SHOWN("memcpy", "  GB/s      ", 1, memory), RATES("memcpy", PASS_MEMCPY),
+    PASS("add", 5, PASS_ADD),
+    PASS("encode", 0, PASS_ENCODE), /* encode and decode are always shown */
+    PASS("encode_ef", 4, PASS_ENCODE_EF),
+    PASS("decode", 0, PASS_DECODE),
+    PASS("decode_add", 2, PASS_DECODE_ADD),
+    PASS("merge", 3, PASS_MERGE),
+    {"version", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(version)}};
+/* clang-format on */
 
-/* --- table --- */
+static const struct perf_columns columns = {
+    all_columns, sizeof(all_columns) / sizeof(*all_columns), 0};
 
-/* Ranks of the columns: narrow terminals drop the highest rank first. Encode and decode
- * are kept. */
-static const int pass_ranks[PASSES] = {1, 5, 0, 4, 0, 2, 3};
-
-static void table_open(struct codec_report *r)
+static void table_open(const struct codec_args *args)
 {
-    struct tool_table *t = &r->out.rows;
-
     printf("codecs, %d thread%s, chunks of %zu KiB, %s input, tributary %s\n",
-           r->args->threads, r->args->threads == 1 ? "" : "s", r->args->chunk >> 10,
-           codec_input_name(r->args->input), trib_version());
+           args->threads, args->threads == 1 ? "" : "s", args->chunk >> 10,
+           codec_input_name(args->input), trib_version());
     puts("GB/s of float32, and the ratio to memcpy");
-    tool_table_add(t, "size", "", 10, 0);
-    tool_table_add(t, "bytes/", "element", 8, 0);
-    tool_table_add(t, "nmse", "", 9, 0);
-    tool_table_add(t, "cosine", "", 8, 1);
-    for (int pass = 0; pass < PASSES; pass++)
-        tool_table_add(t, pass_names[pass],
-                       pass == PASS_MEMCPY ? "  GB/s      " : "  GB/s ratio", 13,
-                       pass_ranks[pass]);
-    tool_table_head(t);
 }
 
-/* Print a long codec text on a line above, or at the end of the row. */
-static void table_row(struct codec_report *r, const struct codec_result *p)
+static void add_passes(const struct codec_result *p, json_t *object)
 {
-    struct tool_table *t = &r->out.rows;
-    char size[32];
-
-    if (t->narrow)
-        puts(p->text);
-    tool_table_cell(t, "%s", perf_size_text(p->bytes, size, sizeof(size)));
-    tool_table_cell(t, "%.4f", p->bytes_per_element);
-    tool_table_cell(t, "%.2g", p->nmse);
-    tool_table_cell(t, "%.4f", p->cosine);
-    for (int pass = 0; pass < PASSES; pass++) {
-        if (p->rate[pass].GBps <= 0)
-            tool_table_cell(t, "%6s %5s", "-", "");
-        else if (pass == PASS_MEMCPY)
-            tool_table_cell(t, "%6.2f %5s", p->rate[pass].GBps, "");
-        else
-            tool_table_cell(t, "%6.2f %5.2f", p->rate[pass].GBps, p->rate[pass].ratio);
-    }
-    if (!t->narrow)
-        printf("  %s", p->text);
-    tool_table_row_end(t);
-}
-
-/* --- csv --- */
-
-static void csv_header(FILE *f)
-{
-    fputs("codec,input,bytes,threads,bytes_per_element,nmse,cosine", f);
-    for (int pass = 0; pass < PASSES; pass++)
-        fprintf(f, ",%s_GBps,%s_ratio", pass_names[pass], pass_names[pass]);
-    fputs(",version\n", f);
-}
-
-/* Quote codec texts, since they have commas. Missing passes are empty cells. */
-static void csv_row(FILE *f, const struct codec_result *p)
-{
-    fprintf(f, "\"%s\",%s,%zu,%d,%.6f,%.6g,%.8f", p->text, p->input, p->bytes,
-            p->threads, p->bytes_per_element, p->nmse, p->cosine);
-    for (int pass = 0; pass < PASSES; pass++) {
-        if (p->rate[pass].GBps > 0)
-            fprintf(f, ",%.4f,%.4f", p->rate[pass].GBps, p->rate[pass].ratio);
-        else
-            fputs(",,", f);
-    }
-    fprintf(f, ",%s\n", trib_version());
-}
-
-/* --- json --- */
-
-static json_t *json_result(const struct codec_result *p)
-{
-    json_t *o = json_pack("{s:s, s:s, s:I, s:i, s:f, s:f, s:f}", "codec", p->text,
-                          "input", p->input, "bytes", (json_int_t)p->bytes, "threads",
-                          p->threads, "bytes_per_element", p->bytes_per_element, "nmse",
-                          p->nmse, "cosine", p->cosine);
+    static const char *const names[PASSES] = {
+        "memcpy", "add", "encode", "encode_ef", "decode", "decode_add", "merge"};
 
     for (int pass = 0; pass < PASSES; pass++)
         if (p->rate[pass].GBps > 0)
-            json_object_set_new(o, pass_names[pass],
+            json_object_set_new(object, names[pass],
                                 json_pack("{s:f, s:f}", "GBps", p->rate[pass].GBps,
                                           "ratio", p->rate[pass].ratio));
-    return o;
 }
 
-/* --- all outputs --- */
-
-struct codec_report *codec_report_open(const struct codec_args *args, char *why,
-                                       size_t why_bytes)
+bool codec_report_open(struct perf_output *o, const struct codec_args *args, char *why,
+                       size_t why_bytes)
 {
-    struct codec_report *r = calloc(1, sizeof(*r));
-
-    if (r == NULL) {
-        snprintf(why, why_bytes, "out of memory");
-        return NULL;
-    }
-    r->args = args;
-    if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes)) {
-        free(r);
-        return NULL;
-    }
-    if (r->out.csv != NULL)
-        csv_header(r->out.csv);
-    if (r->out.table)
-        table_open(r);
-    perf_output_flush(&r->out);
-    return r;
+    if (!perf_output_open(o, args->csv, args->json, why, why_bytes))
+        return false;
+    if (o->table)
+        table_open(args);
+    perf_columns_head(o, &columns);
+    return true;
 }
 
-void codec_report_add(struct codec_report *r, const struct codec_result *result)
+void codec_report_add(struct perf_output *o, const struct codec_result *result)
 {
-    if (r->out.table)
-        table_row(r, result);
-    if (r->out.csv != NULL)
-        csv_row(r->out.csv, result);
-    if (r->out.results != NULL)
-        json_array_append_new(r->out.results, json_result(result));
-    perf_output_flush(&r->out);
+    struct row row = {.r = *result,
+                      .memory = {result->rate[PASS_MEMCPY].GBps, (double)NAN},
+                      .version = trib_version()};
+
+    for (int pass = 0; pass < PASSES; pass++)
+        if (result->rate[pass].GBps <= 0)
+            row.r.rate[pass] = (struct codec_rate){(double)NAN, (double)NAN};
+    json_t *object = perf_columns_row(o, &columns, &row);
+    if (object != NULL)
+        add_passes(result, object);
 }
 
-bool codec_report_finish(struct codec_report *r, char *why, size_t why_bytes)
+bool codec_report_finish(struct perf_output *o, const struct codec_args *args,
+                         char *why, size_t why_bytes)
 {
     json_t *all = NULL;
 
-    if (r->out.results != NULL)
+    if (o->results != NULL)
         all = perf_output_document(
-            &r->out, r->args->argc, r->args->argv,
+            o, args->argc, args->argv,
             json_pack("{s:s, s:I, s:i, s:s}", "command", "codec", "chunk_bytes",
-                      (json_int_t)r->args->chunk, "threads", r->args->threads, "input",
-                      r->args->input == INPUT_FILE ? r->args->file
-                                                   : codec_input_name(r->args->input)));
-    return perf_output_finish(&r->out, all, why, why_bytes);
-}
-
-void codec_report_free(struct codec_report *r)
-{
-    if (r == NULL)
-        return;
-    perf_output_free(&r->out);
-    free(r);
+                      (json_int_t)args->chunk, "threads", args->threads, "input",
+                      args->input == INPUT_FILE ? args->file
+                                                : codec_input_name(args->input)));
+    return perf_output_finish(o, all, why, why_bytes);
 }

@@ -246,7 +246,6 @@ struct perf_writer *perf_writer_open(const struct perf_args *args, int ranks, ch
         sizeof(columns) / sizeof(*columns) - (args->overlap ? 0 : OVERLAP_COLUMNS),
         (has_codec(args) ? CODED : 0u) | (args->check ? CHECKED : 0u)};
     perf_columns_head(&w->out, &w->columns);
-    perf_output_flush(&w->out);
     return w;
 }
 

@@ -71,6 +71,17 @@ void perf_columns_head(struct perf_output *o, const struct perf_columns *c)
         fputc('\n', o->csv);
     if (o->table)
         tool_table_head(&o->rows);
+    perf_output_flush(o);
+}
+
+static void pair_cell(struct tool_table *t, int digits, const double *pair)
+{
+    if (!isfinite(pair[0]))
+        tool_table_cell(t, "%6s %5s", "-", "");
+    else if (!isfinite(pair[1]))
+        tool_table_cell(t, "%6.*f %5s", digits, pair[0], "");
+    else
+        tool_table_cell(t, "%6.*f %5.*f", digits, pair[0], digits, pair[1]);
 }
 
 static void table_cell(struct tool_table *t, const struct perf_column *column,
@@ -83,6 +94,8 @@ static void table_cell(struct tool_table *t, const struct perf_column *column,
     else if (column->type == PERF_BYTES)
         tool_table_cell(t, "%s",
                         perf_size_text(*(const size_t *)at, size, sizeof(size)));
+    else if (column->type == PERF_PAIR)
+        pair_cell(t, column->shown, at);
     else if (!is_real(column->type))
         tool_table_cell(t, "%lld", integer_of(column->type, at));
     else if (is_missing(column, at))
@@ -138,11 +151,22 @@ static void csv_row(FILE *f, const struct perf_columns *c, const char *row)
     fputc('\n', f);
 }
 
+static const char *title_of(const struct perf_columns *c, const char *row)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->column[i].flags & PERF_TITLE)
+            return text_at(row + c->column[i].offset);
+    return NULL;
+}
+
 json_t *perf_columns_row(struct perf_output *o, const struct perf_columns *c,
                          const void *row)
 {
     json_t *object = o->results != NULL ? json_object() : NULL;
+    const char *title = o->table ? title_of(c, row) : NULL;
 
+    if (title != NULL && o->rows.narrow)
+        puts(title);
     for (size_t i = 0; i < c->n; i++) {
         const struct perf_column *column = &c->column[i];
         const void *at = (const char *)row + column->offset;
@@ -153,11 +177,14 @@ json_t *perf_columns_row(struct perf_output *o, const struct perf_columns *c,
         if (object != NULL && column->key != NULL && !(column->flags & PERF_NO_JSON))
             json_object_set_new(object, column->key, json_cell(column, at));
     }
+    if (title != NULL && !o->rows.narrow)
+        printf("  %s", title);
     if (o->table)
         tool_table_row_end(&o->rows);
     if (o->csv != NULL)
         csv_row(o->csv, c, row);
     if (object != NULL)
         json_array_append_new(o->results, object);
+    perf_output_flush(o);
     return object;
 }

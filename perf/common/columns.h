@@ -23,7 +23,9 @@ enum perf_type {
     PERF_FIXED, /* double, with this number of digits after the point */
     PERF_GENERAL, /* double, with this number of significant digits */
     PERF_US, /* double; four significant digits in the table */
-    PERF_COUNT /* double; an integer in json */
+    PERF_COUNT, /* double; an integer in json */
+    PERF_PAIR /* two doubles, such as a rate and its ratio to another; only in the
+               * table. If they are NaN: "-" and nothing */
 };
 
 enum perf_column_flags {
@@ -32,7 +34,9 @@ enum perf_column_flags {
     PERF_OPTIONAL = 4, /* NaN or infinity: "-", an empty cell of csv, null */
     PERF_IF_A = 8, /* only if the report has this flag; else an empty cell of csv */
     PERF_IF_B = 16,
-    PERF_IF_C = 32
+    PERF_IF_C = 32,
+    PERF_TITLE = 64 /* PERF_TEXT or PERF_QUOTED without a head: in the table on the line
+                     * above a row if the terminal is narrow, else after the row */
 };
 
 struct perf_column {
@@ -54,11 +58,11 @@ struct perf_columns {
     unsigned conditions; /* of PERF_IF_A, ..., that hold */
 };
 
-/** perf_columns_head - write the heads of the open outputs. */
+/** perf_columns_head - write the heads of the open outputs, and flush them. */
 void perf_columns_head(struct perf_output *o, const struct perf_columns *c);
 
 /**
- * perf_columns_row - write a row to the open outputs.
+ * perf_columns_row - write a row to the open outputs, and flush them.
  *
  * returns  the json object, to add members; owned by o->results; NULL: no json
  */

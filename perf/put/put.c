@@ -96,14 +96,14 @@ static int client(const struct put_args *args, struct put_endpoint *endpoint)
 
     if (reach_server(args, endpoint) != TRIB_OK)
         return complain(endpoint);
-    struct put_report *report = put_report_open(args, endpoint, why, sizeof(why));
-    if (report == NULL) {
+    struct put_report report = {.args = args, .endpoint = endpoint};
+    if (!put_report_open(&report, why, sizeof(why))) {
         trib_fail(&endpoint->err, TRIB_ERR_INVALID, "%.400s", why);
         fprintf(stderr, "trib-perf: %s.\n", why);
         return 2;
     }
-    int code = measure_all(args, endpoint, report);
-    put_report_free(report);
+    int code = measure_all(args, endpoint, &report);
+    perf_output_free(&report.out);
     return code;
 }
 

@@ -17,6 +17,7 @@
 #ifndef PERF_PUT_PUT_H
 #define PERF_PUT_PUT_H
 
+#include "perf/common/columns.h"
 #include "perf/common/progress.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
@@ -120,16 +121,20 @@ trib_status_t put_serve(struct put_endpoint *endpoint);
 
 /* --- putreport.c --- */
 
-struct put_report;
+struct put_report {
+    const struct put_args *args;
+    const struct put_endpoint *endpoint; /* connected */
+    struct trib_route route;
+    struct perf_columns columns;
+    struct perf_output out; /* the caller frees it */
+};
 
-/** put_report_open - as perf_writer_open; the endpoint is connected. */
-struct put_report *put_report_open(const struct put_args *args,
-                                   const struct put_endpoint *endpoint, char *why,
-                                   size_t why_bytes);
+/** put_report_open - open the outputs of args and write their heads. false: why[] has
+ * the message. */
+bool put_report_open(struct put_report *r, char *why, size_t why_bytes);
 void put_report_add(struct put_report *r, const struct put_result *result);
 /** put_report_finish - false: why[] has the message. */
 bool put_report_finish(struct put_report *r, char *why, size_t why_bytes);
-void put_report_free(struct put_report *r); /* NULL is allowed */
 
 /* --- put.c --- */
 

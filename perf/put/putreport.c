@@ -3,8 +3,6 @@
  * Output rows of put.
  */
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "perf/common/columns.h"
@@ -12,14 +10,6 @@
 #include "perf/common/sizes.h"
 #include "perf/put/put.h"
 #include "transport/ops.h"
-
-struct put_report {
-    const struct put_args *args;
-    const struct put_endpoint *endpoint;
-    struct trib_route route;
-    struct perf_output out;
-    struct perf_columns columns;
-};
 
 struct row {
     struct put_result r;
@@ -32,7 +22,7 @@ enum { LATENCY = PERF_IF_A, BANDWIDTH = PERF_IF_B, CHECK = PERF_IF_C };
 
 /* clang-format off */
 #define AT(member) offsetof(struct row, member)
-static const struct perf_column columns[] = {
+static const struct perf_column all_columns[] = {
     {"transport", PERF_UNSHOWN, PERF_QUOTED, 0, 0, PERF_NO_JSON, AT(transport)},
     {"depth", PERF_UNSHOWN, PERF_INT, 0, 0, PERF_NO_JSON, AT(depth)},
     {"ways", PERF_UNSHOWN, PERF_TEXT, 0, 0, PERF_NO_JSON, AT(ways)},
@@ -70,7 +60,7 @@ static const char *ways(const struct put_args *args)
 
 /* --- table --- */
 
-static void table_open(struct put_report *r)
+static void table_open(const struct put_report *r)
 {
     const struct put_args *args = r->args;
     printf("put over %s, depth %d, %s, %s to %s, tributary %s\n", transport_text(r),
@@ -95,31 +85,22 @@ static json_t *json_all(const struct put_report *r)
 
 /* --- all outputs --- */
 
-struct put_report *put_report_open(const struct put_args *args,
-                                   const struct put_endpoint *endpoint, char *why,
-                                   size_t why_bytes)
+bool put_report_open(struct put_report *r, char *why, size_t why_bytes)
 {
-    struct put_report *r = calloc(1, sizeof(*r));
-    if (r == NULL) {
-        snprintf(why, why_bytes, "out of memory");
-        return NULL;
-    }
-    r->args = args;
-    r->endpoint = endpoint;
-    endpoint->t->ops->route(endpoint->t, !endpoint->server, &r->route);
-    if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes)) {
-        free(r);
-        return NULL;
-    }
+    const struct put_args *args = r->args;
+    struct trib_transport *t = r->endpoint->t;
+
+    t->ops->route(t, !r->endpoint->server, &r->route);
+    if (!perf_output_open(&r->out, args->csv, args->json, why, why_bytes))
+        return false;
     if (r->out.table)
         table_open(r);
-    r->columns = (struct perf_columns){columns, sizeof(columns) / sizeof(*columns),
-                                       (args->latency ? LATENCY : 0u) |
-                                           (args->bandwidth ? BANDWIDTH : 0u) |
-                                           (args->check ? CHECK : 0u)};
+    r->columns = (struct perf_columns){
+        all_columns, sizeof(all_columns) / sizeof(*all_columns),
+        (args->latency ? LATENCY : 0u) | (args->bandwidth ? BANDWIDTH : 0u) |
+            (args->check ? CHECK : 0u)};
     perf_columns_head(&r->out, &r->columns);
-    perf_output_flush(&r->out);
-    return r;
+    return true;
 }
 
 void put_report_add(struct put_report *r, const struct put_result *result)
@@ -134,19 +115,10 @@ void put_report_add(struct put_report *r, const struct put_result *result)
                             .millions = 1e-6 * result->messages_per_s};
 
     perf_columns_row(&r->out, &r->columns, &row);
-    perf_output_flush(&r->out);
 }
 
 bool put_report_finish(struct put_report *r, char *why, size_t why_bytes)
 {
     json_t *all = r->out.results == NULL ? NULL : json_all(r);
     return perf_output_finish(&r->out, all, why, why_bytes);
-}
-
-void put_report_free(struct put_report *r)
-{
-    if (r == NULL)
-        return;
-    perf_output_free(&r->out);
-    free(r);
 }

@@ -133,7 +133,6 @@ static void write_choices(struct perf_output *o, const struct sim_args *args,
                 o->results, json_pack("{s:i,s:s,s:s}", "ranks", r->ranks, "choice",
                                       r->automatic, "estimates", r->estimates));
     }
-    perf_output_flush(o);
 }
 
 static void write_rows(struct perf_output *o, const struct sim_args *args,
@@ -144,7 +143,6 @@ static void write_rows(struct perf_output *o, const struct sim_args *args,
     perf_columns_head(o, &columns);
     for (size_t i = 0; i < n; i++)
         write_row(o, args, &results[i]);
-    perf_output_flush(o);
 }
 
 bool sim_write(const struct sim_args *args, const struct sim_result *results, size_t n,
