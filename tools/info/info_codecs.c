@@ -8,19 +8,11 @@
 
 #include <tributary.h>
 
+#include "tools/common/tool_table.h"
 #include "tools/info/info_commands.h"
 
 #define LINE_WIDTH 100
 #define NUMBER_BYTES 24
-
-/* Count characters, not bytes: details contain non-ASCII text. */
-static int width_of(const char *text)
-{
-    int n = 0;
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
 
 /* Three digits: "0.0535", "1.01", "1250". */
 static const char *number_text(double v, char text[NUMBER_BYTES])
@@ -51,7 +43,7 @@ static int word_width(const char *text)
 static void measure_row(void *arg, const trib_codec_sheet_t *sheet)
 {
     struct table *table = arg;
-    int row = width_of(sheet->row), shared = word_width(sheet->shared);
+    int row = tool_text_width(sheet->row), shared = word_width(sheet->shared);
     table->row = row > table->row ? row : table->row;
     table->shared = shared > table->shared ? shared : table->shared;
 }
@@ -59,7 +51,7 @@ static void measure_row(void *arg, const trib_codec_sheet_t *sheet)
 /* Print a text, cut with "…" if it does not fit. */
 static void print_cut(const char *text, int width)
 {
-    if (width_of(text) <= width) {
+    if (tool_text_width(text) <= width) {
         puts(text);
         return;
     }
@@ -101,7 +93,7 @@ static trib_status_t print_table(const char *title)
 
 static void widen(int *column, const char *text)
 {
-    int width = width_of(text);
+    int width = tool_text_width(text);
     if (width > *column)
         *column = width;
 }
@@ -120,8 +112,9 @@ static void print_params(const trib_codec_sheet_t *sheet)
     for (size_t i = 0; i < sheet->n_params; i++) {
         if (strcmp(sheet->params[i].value, sheet->params[i].fallback) != 0)
             widen(&value, "value  ");
-        if (width_of(sheet->params[i].key) + 2 > key) /* keys are indented by 2 */
-            key = width_of(sheet->params[i].key) + 2;
+        if (tool_text_width(sheet->params[i].key) + 2 >
+            key) /* keys are indented by 2 */
+            key = tool_text_width(sheet->params[i].key) + 2;
         widen(&fallback, sheet->params[i].fallback);
         widen(&range, sheet->params[i].range);
     }

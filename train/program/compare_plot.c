@@ -2,7 +2,6 @@
 /*
  * Write a data file per line and a gnuplot script, and keep both with the images.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +24,9 @@ static const char style[] =
 static FILE *open_in(const char *folder, const char *name, const char *ending)
 {
     char path[PATH_BYTES];
-    FILE *file;
 
     snprintf(path, sizeof(path), "%s/%s%s", folder, name, ending);
-    file = fopen(path, "w");
-    if (!file)
-        fprintf(stderr, "trib-train: %s: %s\n", path, strerror(errno));
-    return file;
+    return train_file_open(path);
 }
 
 static int n_links(const struct train_line *line)

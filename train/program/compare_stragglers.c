@@ -3,7 +3,6 @@
  * Samples per second of rows when some ranks are slow. All ranks are on this host, so
  * the results show waits between ranks rather than network delays.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,15 +162,13 @@ int compare_paces_write(const struct compare *c, const char *path)
 {
     struct train_slow all[COMPARE_PACES_MAX * COMPARE_SLOW];
     const int n = compare_paces_list(c, all);
-    FILE *file = fopen(path, "w");
+    FILE *file = train_file_open(path);
 
-    if (file)
-        fputs("row,slow,samples_s,of_dense\n", file);
-    for (int i = 0; file && i < n; i++)
+    if (!file)
+        return -1;
+    fputs("row,slow,samples_s,of_dense\n", file);
+    for (int i = 0; i < n; i++)
         fprintf(file, "%s,%s,%.3f,%.4f\n", all[i].row, all[i].slow, all[i].samples_s,
                 all[i].of_dense);
-    if (file && fclose(file) == 0)
-        return 0;
-    fprintf(stderr, "trib-train: %s: %s\n", path, strerror(errno));
-    return -1;
+    return train_file_close(file, path);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,13 +94,11 @@ static int write_markdown(const struct compare *c, const char *folder)
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/compare.md", folder);
-    file = fopen(path, "w");
-    if (file)
-        print_tables(c, file, TRAIN_TABLE_MARKDOWN);
-    if (file && fclose(file) == 0)
-        return 0;
-    fprintf(stderr, "trib-train: %s: %s\n", path, strerror(errno));
-    return -1;
+    file = train_file_open(path);
+    if (!file)
+        return -1;
+    print_tables(c, file, TRAIN_TABLE_MARKDOWN);
+    return train_file_close(file, path);
 }
 
 static int write_json(const struct compare *c, const char *path)

@@ -5,20 +5,11 @@
 #include <unistd.h>
 
 #include "tools/common/rank_table.h"
+#include "tools/common/tool_table.h"
 
 struct widths {
     int of[TEXT_GRID_COLUMNS_MAX];
 };
-
-/* Return the width in terminal columns, not bytes. */
-static int width_of(const char *text)
-{
-    int n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
 
 static void make_head(const struct text_grid *grid, int column,
                       char out[TEXT_GRID_CELL_BYTES])
@@ -68,7 +59,8 @@ static void widen_groups(const struct text_grid *grid, struct widths *w)
 {
     for (int c = 0; c < grid->n_columns && !grid->markdown; c = group_end(grid, c)) {
         const char *group = grid->columns[c].group;
-        const int missing = group ? width_of(group) - group_width(grid, w, c) : 0;
+        const int missing =
+            group ? tool_text_width(group) - group_width(grid, w, c) : 0;
 
         if (missing > 0)
             w->of[group_end(grid, c) - 1] += missing;
@@ -81,11 +73,11 @@ static void measure(const struct text_grid *grid, struct widths *widths)
 
     for (int c = 0; c < grid->n_columns; c++) {
         make_head(grid, c, cell);
-        widths->of[c] = width_of(cell);
+        widths->of[c] = tool_text_width(cell);
         for (int r = 0; r < grid->n_rows; r++) {
             make_cell(grid, r, c, cell);
-            if (width_of(cell) > widths->of[c])
-                widths->of[c] = width_of(cell);
+            if (tool_text_width(cell) > widths->of[c])
+                widths->of[c] = tool_text_width(cell);
         }
     }
     widen_groups(grid, widths);
@@ -94,7 +86,7 @@ static void measure(const struct text_grid *grid, struct widths *widths)
 static void print_cell(FILE *out, const struct text_grid *grid, const struct widths *w,
                        int column, const char *cell)
 {
-    const int pad = w->of[column] - width_of(cell);
+    const int pad = w->of[column] - tool_text_width(cell);
     const bool left = grid->columns[column].left;
     const bool last = column == grid->n_columns - 1;
 
@@ -118,12 +110,12 @@ static void print_groups(FILE *out, const struct text_grid *grid,
         any |= grid->columns[c].group != NULL;
     for (int c = 0, next; any && c < grid->n_columns; c = next) {
         const char *group = grid->columns[c].group;
-        int done = group ? width_of(group) : 0;
+        int done = group ? tool_text_width(group) : 0;
 
         next = group_end(grid, c);
         fputs(group ? group : "", out);
         for (; done < group_width(grid, w, c); done++)
-            fputc(group && done > width_of(group) ? '-' : ' ', out);
+            fputc(group && done > tool_text_width(group) ? '-' : ' ', out);
         fputs(next < grid->n_columns ? "  " : "\n", out);
     }
 }

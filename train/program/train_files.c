@@ -22,7 +22,7 @@ static int cannot(const char *path)
     return -1;
 }
 
-static FILE *open_file(const char *path)
+FILE *train_file_open(const char *path)
 {
     FILE *file = to_stdout(path) ? stdout : fopen(path, "w");
 
@@ -31,7 +31,7 @@ static FILE *open_file(const char *path)
     return file;
 }
 
-static int close_file(FILE *file, const char *path)
+int train_file_close(FILE *file, const char *path)
 {
     errno = 0;
     const int bad = fflush(file) != 0 || ferror(file);
@@ -107,7 +107,7 @@ static void csv_line(FILE *file, const struct train_line *line, int s)
 
 int train_csv_write(const char *path, const struct train_line *lines, int n)
 {
-    FILE *file = open_file(path);
+    FILE *file = train_file_open(path);
 
     if (!file)
         return -1;
@@ -123,7 +123,7 @@ int train_csv_write(const char *path, const struct train_line *lines, int n)
     for (int i = 0; i < n; i++)
         for (int s = 0; s < lines[i].seeds; s++)
             csv_line(file, &lines[i], s);
-    return close_file(file, path);
+    return train_file_close(file, path);
 }
 
 static json_t *number(double value)
@@ -196,7 +196,7 @@ static json_t *slow_json(const struct train_slow *slow, int n)
 int train_json_write(const char *path, const struct train_line *lines, int n,
                      const struct train_slow *slow, int n_slow)
 {
-    FILE *file = open_file(path);
+    FILE *file = train_file_open(path);
     json_t *array = json_array();
 
     for (int i = 0; i < n; i++)
@@ -210,13 +210,13 @@ int train_json_write(const char *path, const struct train_line *lines, int n,
         json_dumpf(document, file, JSON_INDENT(1) | JSON_REAL_PRECISION(8)) == 0)
         fputc('\n', file);
     json_decref(document);
-    return file ? close_file(file, path) : -1;
+    return file ? train_file_close(file, path) : -1;
 }
 
 int train_curve_write(const char *path, const struct train_line *line)
 {
     const struct train_result *result = &line->results[0];
-    FILE *file = open_file(path);
+    FILE *file = train_file_open(path);
 
     if (!file)
         return -1;
@@ -229,7 +229,7 @@ int train_curve_write(const char *path, const struct train_line *line)
             fprintf(file, "%.0f", p->wire_bytes);
         fprintf(file, ",%.3f,%.4f,%.3f\n", p->value, p->loss, p->seconds);
     }
-    return close_file(file, path);
+    return train_file_close(file, path);
 }
 
 int train_files_try(const struct train_args *args, char *error, size_t bytes)

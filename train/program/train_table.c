@@ -74,10 +74,11 @@ static bool has_dense(const struct train_line *line, int link)
     return line->dense != NULL;
 }
 
-static void print_ratio(double ratio, char *cell)
+/* Print one decimal below 99.95, else none; "-" if not finite. */
+static void print_short(double number, char *cell)
 {
-    if (isfinite(ratio))
-        snprintf(cell, CELL_BYTES, "%.*f", ratio < 99.95, ratio);
+    if (isfinite(number))
+        snprintf(cell, CELL_BYTES, "%.*f", number < 99.95, number);
     else
         snprintf(cell, CELL_BYTES, "-");
 }
@@ -96,14 +97,14 @@ static bool has_own_hidden(const struct train_line *line, int link)
 static void print_message(const struct train_line *line, int link, char *cell)
 {
     (void)link;
-    print_ratio(
+    print_short(
         train_spread_of(line, offsetof(struct train_result, message_ratio)).mean, cell);
 }
 
 static void print_wire(const struct train_line *line, int link, char *cell)
 {
     (void)link;
-    print_ratio(train_spread_of(line, offsetof(struct train_result, wire_ratio)).mean,
+    print_short(train_spread_of(line, offsetof(struct train_result, wire_ratio)).mean,
                 cell);
 }
 
@@ -185,15 +186,6 @@ static bool has_link(const struct train_line *line, int link)
 static bool has_target(const struct train_line *line, int link)
 {
     return has_link(line, link) && line->dense != NULL;
-}
-
-/* Print one decimal below 99.95, else none; "-" if not finite. */
-static void print_short(double number, char *cell)
-{
-    if (isfinite(number))
-        snprintf(cell, CELL_BYTES, "%.*f", number < 99.95, number);
-    else
-        snprintf(cell, CELL_BYTES, "-");
 }
 
 static void print_link_step(const struct train_line *line, int link, char *cell)

@@ -89,6 +89,15 @@ struct train_slow {
 };
 
 /**
+ * train_file_open, train_file_close - create a file, and end it when all is written.
+ *
+ * path     "-": standard output
+ * errors   NULL, -1 after an error message on standard error
+ */
+FILE *train_file_open(const char *path);
+int train_file_close(FILE *file, const char *path);
+
+/**
  * train_csv_write, train_json_write - write all figures to a file.
  *
  * path     "-": standard output
