@@ -20,7 +20,6 @@ libperf_la_SOURCES = \
 	perf/common/machine_json.c perf/common/machine_json.h \
 	perf/coll/measure.c perf/coll/measure.h \
 	perf/coll/wrong.c \
-	perf/common/setting_values.c perf/common/setting_values.h \
 	perf/common/setters.c perf/common/setters.h \
 	perf/coll/operation.c perf/coll/operation.h \
 	perf/common/perf_number.c perf/common/perf_number.h perf/common/perf_op.c perf/common/perf_op.h \
@@ -67,7 +66,6 @@ libaggperf_la_SOURCES = \
 	perf/agg/aggargs.c \
 	perf/agg/aggreport.c \
 	perf/agg/load_workers.c \
-	perf/agg/loopback_tribd.c \
 	perf/agg/load.c \
 	perf/agg/results.c
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -5,12 +5,14 @@ libtools_la_SOURCES = \
 	tools/common/bind.c tools/common/bind.h \
 	tools/common/completion.c \
 	tools/common/launch.c tools/common/launch.h \
+	tools/common/local_tribd.c tools/common/local_tribd.h \
 	tools/common/option_help.c \
 	tools/common/option_names.c \
 	tools/common/option_rows.c \
 	tools/common/option_setters.c \
 	tools/common/options.c tools/common/options.h \
 	tools/common/rank_table.c tools/common/rank_table.h \
+	tools/common/setting_values.c tools/common/setting_values.h \
 	tools/common/ticker.c tools/common/ticker.h \
 	tools/common/tool.c tools/common/tool.h \
 	tools/common/tool_table.c tools/common/tool_table.h \

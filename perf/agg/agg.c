@@ -81,17 +81,23 @@ static int run(struct agg_workers *workers, struct perf_output *report)
 static int serve_and_run(const struct agg_args *args, struct perf_output *report)
 {
     struct agg_workers workers = {.args = args};
-    struct agg_daemon daemon = {0};
+    struct tool_tribd daemon = {0};
+    const struct tool_tribd_desc desc = {
+        .tool = "trib-perf",
+        .program = args->tribd,
+        .cure = "set its path with --tribd, or use a running service with --service",
+        .auth = "key",
+        .mask = &workers.old_mask};
     int code = 1;
 
     if (!agg_workers_open(&workers))
         return 1;
     if (args->service != NULL) {
         code = run(&workers, report);
-    } else if (agg_daemon_start(args->tribd, &workers.old_mask, &daemon)) {
+    } else if (tool_tribd_start(&desc, &daemon)) {
         workers.daemon = &daemon;
         code = run(&workers, report);
-        agg_daemon_stop(&daemon);
+        tool_tribd_stop(&daemon);
     }
     sigprocmask(SIG_SETMASK, &workers.old_mask, NULL);
     return code;

@@ -4,7 +4,6 @@
  *
  *     agg.c               rounds of all jobs, one per size
  *     aggargs.c           command line -> struct agg_args
- *     loopback_tribd.c    starts a tribd on loopback
  *     load_workers.c      forks jobs x workers, and waits for them
  *     load.c              one worker: a rank of one job
  *     results.c           the workers' counters -> struct agg_result
@@ -27,6 +26,7 @@
 
 #include "perf/coll/arguments.h"
 #include "perf/common/samples.h"
+#include "tools/common/local_tribd.h"
 #include "tools/common/options.h"
 
 enum {
@@ -66,35 +66,6 @@ void agg_args_free(struct agg_args *args);
 const char *agg_codec_of(const struct agg_args *args, int job);
 int agg_weight_of(const struct agg_args *args, int job);
 
-/* --- loopback_tribd.c --- */
-
-struct agg_daemon {
-    pid_t pid; /* 0: not running */
-    char folder[64]; /* with key and log; empty: none */
-    char key[80];
-    char log[80];
-    char address[32];
-};
-
-/**
- * agg_daemon_start - start a tribd on loopback, with a key that only its jobs have.
- *
- * mask     signal mask of the tribd, which must not inherit ours
- * errors   false after a message on stderr; nothing to stop
- */
-bool agg_daemon_start(const char *program, const sigset_t *mask,
-                      struct agg_daemon *out);
-
-/** agg_daemon_look - return true once, after a message, if the tribd has ended. */
-bool agg_daemon_look(struct agg_daemon *daemon);
-
-/** agg_daemon_stop - stop the tribd within 15 s and delete its files. */
-void agg_daemon_stop(struct agg_daemon *daemon);
-
-/** agg_cpu_seconds - return the processor time of a process on this host; NAN:
- * unknown. */
-double agg_cpu_seconds(pid_t pid);
-
 /* --- load_workers.c --- */
 
 /* Counters of a worker. The parent reads them between rounds or when the worker has
@@ -133,7 +104,7 @@ struct agg_shared {
 
 struct agg_workers {
     const struct agg_args *args;
-    struct agg_daemon *daemon; /* checked while waiting; NULL: not ours */
+    struct tool_tribd *daemon; /* checked while waiting; NULL: not ours */
     struct agg_shared *shared;
     sigset_t waited; /* signals that this process waits for */
     sigset_t old_mask;

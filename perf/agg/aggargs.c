@@ -11,7 +11,7 @@
 #include "perf/coll/arguments.h"
 #include "perf/coll/operation.h"
 #include "perf/common/setters.h"
-#include "perf/common/setting_values.h"
+#include "tools/common/setting_values.h"
 
 /* --- setters --- */
 
@@ -71,7 +71,7 @@ static bool set_pid(const struct tool_given *given, const char *value)
 
     args->tribd_pid = (int)pid;
     if (end != value && *end == '\0' && pid > 0 && pid <= INT32_MAX &&
-        !isnan(agg_cpu_seconds((pid_t)pid)))
+        !isnan(perf_cpu_seconds_of((pid_t)pid)))
         return true;
     return tool_refuse(given, value, "is not the id of a process on this host");
 }
@@ -215,7 +215,7 @@ static void describe_each(struct agg_args *args)
     if (each->warmup < 0)
         each->warmup = 2;
     join_codecs(args, args->codec_texts, sizeof(args->codec_texts));
-    if (!perf_setting("TRIB_SERVICE_JOB", args->prefix, sizeof(args->prefix)))
+    if (!tool_setting("TRIB_SERVICE_JOB", args->prefix, sizeof(args->prefix)))
         snprintf(args->prefix, sizeof(args->prefix), "agg.%d", (int)getpid());
 }
 
@@ -239,7 +239,7 @@ int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args_out)
     args->workers = 2;
     perf_args_init(&args->each, argc, argv);
     args->each.bind = TOOL_BIND_NONE;
-    perf_setting("TRIB_SERVICE", args->configured_service,
+    tool_setting("TRIB_SERVICE", args->configured_service,
                  sizeof(args->configured_service));
     int code = tool_parse(&agg_command, argc - 1, argv + 1, args, err);
     if (code < 0 && !check_together(args, err))

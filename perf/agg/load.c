@@ -17,7 +17,6 @@
 #include <string.h>
 #include <time.h>
 
-
 struct load {
     const struct agg_workers *workers;
     const struct agg_args *args;
@@ -50,7 +49,7 @@ static void hear(void *arg, trib_log_level_t level, const char *line)
 static void set_environment(const struct load *l)
 {
     const struct agg_args *args = l->args;
-    const struct agg_daemon *own = l->workers->daemon;
+    const struct tool_tribd *own = l->workers->daemon;
     char text[80];
 
     snprintf(text, sizeof(text), "%s.%d", args->prefix, l->job);

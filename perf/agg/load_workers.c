@@ -36,7 +36,7 @@ bool agg_workers_open(struct agg_workers *workers)
     static const int waited[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
     workers->shared = mmap(NULL, shared_bytes(workers->args), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (workers->shared == MAP_FAILED) {
         workers->shared = NULL;
         fprintf(stderr, "trib-perf: no memory for the counters of %d workers: %s.\n",
@@ -132,7 +132,7 @@ static int reap(struct agg_workers *workers)
         left += w->pid > 0;
     }
     if (workers->daemon != NULL)
-        (void)agg_daemon_look(workers->daemon);
+        (void)tool_tribd_ended(workers->daemon);
     return left;
 }
 
@@ -230,7 +230,7 @@ static double tribd_cpu(const struct agg_workers *workers)
     pid_t pid = workers->daemon != NULL ? workers->daemon->pid
                                         : (pid_t)workers->args->tribd_pid;
 
-    return pid > 0 ? agg_cpu_seconds(pid) : (double)NAN;
+    return pid > 0 ? perf_cpu_seconds_of(pid) : (double)NAN;
 }
 
 bool agg_workers_round(struct agg_workers *workers, int round, double *tribd_cpu_out)

@@ -9,7 +9,7 @@
 #include "perf/coll/perf_oracle.h"
 #include "perf/common/perf_op.h"
 #include "perf/common/setters.h"
-#include "perf/common/setting_values.h"
+#include "tools/common/setting_values.h"
 
 #define LONGEST_NAME 63
 
@@ -568,12 +568,12 @@ void perf_args_init(struct perf_args *args, int argc, char **argv)
         .configured_quorum = "all",
         .configured_algorithm = "auto",
     };
-    perf_setting("TRIB_CODEC", args->configured_codec, sizeof(args->configured_codec));
-    perf_setting("TRIB_FEEDBACK", args->configured_feedback,
+    tool_setting("TRIB_CODEC", args->configured_codec, sizeof(args->configured_codec));
+    tool_setting("TRIB_FEEDBACK", args->configured_feedback,
                  sizeof(args->configured_feedback));
-    perf_setting("TRIB_QUORUM", args->configured_quorum,
+    tool_setting("TRIB_QUORUM", args->configured_quorum,
                  sizeof(args->configured_quorum));
-    perf_setting("TRIB_ALGORITHM", args->configured_algorithm,
+    tool_setting("TRIB_ALGORITHM", args->configured_algorithm,
                  sizeof(args->configured_algorithm));
 }
 

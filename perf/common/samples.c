@@ -5,10 +5,13 @@
 #include "perf/common/samples.h"
 
 #include <assert.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 double perf_now(void)
 {
@@ -29,6 +32,26 @@ static int by_value(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
+}
+
+double perf_cpu_seconds_of(pid_t pid)
+{
+    char path[64], text[1024];
+    unsigned long user, system;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return (double)NAN;
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    /* Fields 14 and 15 follow the name in brackets, which may have any characters. */
+    const char *behind = strrchr(text, ')');
+    if (behind == NULL ||
+        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+               &user, &system) != 2)
+        return (double)NAN;
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* Nearest rank: the smallest value that permille / 1000 of the values do not exceed. */

@@ -7,6 +7,7 @@
 #define PERF_COMMON_SAMPLES_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <tributary.h>
 
@@ -15,6 +16,10 @@ double perf_now(void);
 
 /** perf_cpu_seconds - return the processor time of all threads of this process. */
 double perf_cpu_seconds(void);
+
+/** perf_cpu_seconds_of - return the processor time of a process on this host; NAN:
+ * unknown. */
+double perf_cpu_seconds_of(pid_t pid);
 
 struct perf_summary {
     size_t n;

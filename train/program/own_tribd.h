@@ -26,14 +26,10 @@ bool own_tribd_missing(char *why, size_t bytes);
  * alone    the network is isolated (hosts_be_alone): disable authentication and
  *          sealing, unless the user has configured them
  * owner    the caller: own_tribd_end
- * errors   -1 after an error message and tribd's log on standard error
+ * errors   -1 after an error message on standard error
  */
 int own_tribd_start(const struct hosts *hosts, int host, bool alone,
                     struct own_tribd **tribd_out);
-
-/** own_tribd_setting - get the value of a setting such as TRIB_SERVICE; false: it is
- * the default. */
-bool own_tribd_setting(const char *name, char *value, size_t bytes);
 
 /** own_tribd_address - return the address, for TRIB_SERVICE. */
 const char *own_tribd_address(const struct own_tribd *tribd);

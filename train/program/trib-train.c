@@ -9,6 +9,7 @@
 #include <tributary.h>
 
 #include "tools/common/launch.h"
+#include "tools/common/setting_values.h"
 #include "tools/common/tool.h"
 #include "tools/common/tool_table.h"
 #include "train/program/compare.h"
@@ -107,7 +108,7 @@ static bool wants_own_tribd(const struct train_args *args)
 
     return args->ranks > 0 && !args->service && needs_tribd(args) &&
            (args->n_links > 0 ||
-            !own_tribd_setting("TRIB_SERVICE", service, sizeof(service)));
+            !tool_setting("TRIB_SERVICE", service, sizeof(service)));
 }
 
 /* Start the ranks, on simulated hosts if there are links. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "perf/common/setting_values.h"
+#include "tools/common/setting_values.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include <tributary.h>
-
 
 struct setting {
     const char *name;
@@ -23,7 +22,7 @@ static void read_setting(void *arg, const trib_item_t *item)
     s->changed = strcmp(item->origin, "default") != 0 && item->value[0] != '\0';
 }
 
-bool perf_setting(const char *name, char *value, size_t bytes)
+bool tool_setting(const char *name, char *value, size_t bytes)
 {
     struct setting s = {.name = name, .value = value, .bytes = bytes};
     /* trib_init reports other settings that are wrong. */
