@@ -22,6 +22,7 @@ libperf_la_SOURCES = \
 	perf/coll/wrong.c \
 	perf/common/setters.c perf/common/setters.h \
 	perf/coll/operation.c perf/coll/operation.h \
+	perf/coll/perf_ranks.c perf/coll/perf_ranks.h \
 	perf/common/perf_number.c perf/common/perf_number.h perf/common/perf_op.c perf/common/perf_op.h \
 	perf/coll/perf_oracle.c perf/coll/perf_oracle.h \
 	perf/common/columns.c perf/common/columns.h \

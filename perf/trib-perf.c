@@ -13,6 +13,7 @@
 #include "perf/coll/measure.h"
 #include "perf/coll/operation.h"
 #include "perf/coll/overlap.h"
+#include "perf/coll/perf_ranks.h"
 #include "perf/coll/writer.h"
 #include "perf/common/machine_json.h"
 #include "perf/common/perf_interrupt.h"
@@ -22,10 +23,8 @@
 #include "perf/put/put.h"
 #include "perf/report/peers_beside.h"
 #include "perf/report/perf_report.h"
-#include "tools/common/launch.h"
 #include "tools/common/options.h"
 #include "tools/common/tool.h"
-#include "tools/common/trace_merge.h"
 
 /* --- one rank --- */
 
@@ -154,67 +153,25 @@ static int run_all(struct run *run)
     return 1;
 }
 
-static int rank_main(void *arg, int rank, const char *root)
+static int run_rank(const void *arg, trib_comm_t *comm)
 {
     const struct perf_args *args = arg;
-    trib_opts_t opts = TRIB_OPTS_INIT;
-    struct run run = {.args = args};
-    if (root != NULL) {
-        opts.rank_plus_1 = rank + 1;
-        opts.ranks = args->ranks;
-        opts.root = root;
-    }
-    if (trib_init(&opts, &run.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
-        return 1;
-    }
-    if (root == NULL && args->bind == TOOL_BIND_CORE)
-        (void)tool_bind_rank(args->bind, trib_rank(run.comm), 0);
+    struct run run = {.args = args, .comm = comm};
     int code = 2;
-    if (args->root < trib_size(run.comm))
+
+    if (args->root < trib_size(comm))
         code = run_all(&run);
-    else if (trib_rank(run.comm) == 0)
+    else if (trib_rank(comm) == 0)
         fprintf(stderr, "trib-perf: --root %d: the ranks are 0 to %d.\n", args->root,
-                trib_size(run.comm) - 1);
+                trib_size(comm) - 1);
     perf_writer_free(run.writer);
     report_file_close(&run.old);
-    const int number = trib_rank(run.comm);
-    if (trib_free_comm(run.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-perf: rank %d cannot disconnect: %s\n", number,
-                trib_last_error(NULL));
-        code = code == 0 ? 1 : code;
-    }
     return code;
-}
-
-/* trace    file for a trace of all ranks, or NULL */
-static int launch_traced(const struct tool_job *job, const char *file)
-{
-    struct tool_trace trace = {.file = file};
-    char why[8448];
-
-    if (!tool_trace_begin(&trace, why, sizeof(why))) {
-        fprintf(stderr, "trib-perf: %s.\n", why);
-        return 2;
-    }
-    const int code = tool_launch(job);
-    if (tool_trace_end(&trace, why, sizeof(why)))
-        return code;
-    fprintf(stderr, "trib-perf: %s.\n", why);
-    return code == 0 ? 1 : code;
 }
 
 static int measure(const struct perf_args *args)
 {
-    const struct tool_job job = {
-        .tool = "trib-perf",
-        .ranks = args->ranks,
-        .bind = args->bind,
-        .fn = rank_main,
-        .arg = (void *)args,
-    };
-
-    return launch_traced(&job, args->trace);
+    return perf_ranks_run(args, run_rank, args);
 }
 
 static int collective_main(int argc, char **argv)
@@ -235,9 +192,7 @@ static int collective_main(int argc, char **argv)
     }
     if (code >= 0)
         return code;
-    code = args.peers != NULL ? peers_measure(&args, measure)
-           : args.ranks > 0   ? measure(&args)
-                              : rank_main(&args, 0, NULL);
+    code = args.peers != NULL ? peers_measure(&args, measure) : measure(&args);
     perf_args_free(&args);
     return code;
 }

@@ -6,11 +6,11 @@
 
 #include "perf/coll/arguments.h"
 #include "perf/coll/operation.h"
+#include "perf/coll/perf_ranks.h"
 #include "perf/common/progress.h"
 #include "perf/common/samples.h"
 #include "perf/common/setters.h"
 #include "perf/common/sizes.h"
-#include "tools/common/launch.h"
 
 static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
                                                   &beside_store};
@@ -219,31 +219,13 @@ static int run_all(struct rank *r)
     return 1;
 }
 
-static int rank_main(void *arg, int number, const char *root)
+static int run_rank(const void *arg, trib_comm_t *comm)
 {
-    const struct beside_args *args = arg;
-    trib_opts_t opts = TRIB_OPTS_INIT;
-    struct rank r = {.now.args = args};
+    struct rank r = {.now = {.args = arg, .comm = comm}};
+    const int code = run_all(&r);
 
-    if (root != NULL) {
-        opts.rank_plus_1 = number + 1;
-        opts.ranks = args->each.ranks;
-        opts.root = root;
-    }
-    if (trib_init(&opts, &r.now.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
-        return 1;
-    }
-    if (root == NULL && args->each.bind == TOOL_BIND_CORE)
-        (void)tool_bind_rank(args->each.bind, trib_rank(r.now.comm), 0);
-    int code = run_all(&r);
     perf_output_free(&r.report.out);
     free(r.us);
-    if (trib_free_comm(r.now.comm) != TRIB_OK && code == 0) {
-        fprintf(stderr, "trib-perf: a rank cannot disconnect: %s\n",
-                trib_last_error(NULL));
-        code = 1;
-    }
     return code;
 }
 
@@ -252,16 +234,8 @@ int beside_main(int argc, char **argv)
     struct beside_args args;
     int code = parse(argc, argv, &args);
 
-    if (code < 0) {
-        const struct tool_job job = {
-            .tool = "trib-perf",
-            .ranks = args.each.ranks,
-            .bind = args.each.bind,
-            .fn = rank_main,
-            .arg = &args,
-        };
-        code = args.each.ranks > 0 ? tool_launch(&job) : rank_main(&args, 0, NULL);
-    }
+    if (code < 0)
+        code = perf_ranks_run(&args.each, run_rank, &args);
     perf_args_free(&args.each);
     return code;
 }

@@ -13,9 +13,9 @@
 
 #include "perf/coll/arguments.h"
 #include "perf/coll/operation.h"
+#include "perf/coll/perf_ranks.h"
 #include "perf/common/samples.h"
 #include "perf/common/setters.h"
-#include "tools/common/launch.h"
 #include "tools/common/options.h"
 #include "tools/common/ticker.h"
 
@@ -291,13 +291,11 @@ static trib_status_t calibrate(struct rank *r, struct calibrate_link *link)
     return st;
 }
 
-static int run(const struct args *args, struct rank *r)
+static int run_rank(const struct args *args, struct rank *r)
 {
     struct calibrate_link link = {.ranks = 0};
     char why[600];
 
-    r->self = trib_rank(r->comm);
-    r->ranks = trib_size(r->comm);
     if (r->ranks < 2 || shares_memory(r)) {
         if (r->self == 0)
             fprintf(stderr,
@@ -327,29 +325,13 @@ static int run(const struct args *args, struct rank *r)
     return 0;
 }
 
-static int rank_main(void *arg, int number, const char *root)
+static int run(const void *arg, trib_comm_t *comm)
 {
-    const struct args *args = arg;
-    trib_opts_t opts = TRIB_OPTS_INIT;
-    struct rank r = {.comm = NULL};
+    struct rank r = {.comm = comm, .self = trib_rank(comm), .ranks = trib_size(comm)};
+    const int code = run_rank(arg, &r);
 
-    if (root != NULL) {
-        opts.rank_plus_1 = number + 1;
-        opts.ranks = args->each.ranks;
-        opts.root = root;
-    }
-    if (trib_init(&opts, &r.comm) != TRIB_OK) {
-        fprintf(stderr, "trib-perf: %s\n", trib_last_error(NULL));
-        return 1;
-    }
-    int code = run(args, &r);
     free(r.x);
     free(r.y);
-    if (trib_free_comm(r.comm) != TRIB_OK && code == 0) {
-        fprintf(stderr, "trib-perf: a rank cannot disconnect: %s\n",
-                trib_last_error(NULL));
-        code = 1;
-    }
     return code;
 }
 
@@ -393,16 +375,8 @@ int calibrate_main(int argc, char **argv)
     int code = tool_parse(&calibrate_command, argc - 1, argv + 1, &args, stderr);
     if (code < 0 && perf_launched_twice(args.each.ranks, args.each.bind, stderr))
         code = 2;
-    if (code < 0) {
-        const struct tool_job job = {
-            .tool = "trib-perf",
-            .ranks = args.each.ranks,
-            .bind = args.each.bind,
-            .fn = rank_main,
-            .arg = &args,
-        };
-        code = args.each.ranks > 0 ? tool_launch(&job) : rank_main(&args, 0, NULL);
-    }
+    if (code < 0)
+        code = perf_ranks_run(&args.each, run, &args);
     perf_args_free(&args.each);
     return code;
 }
