@@ -126,7 +126,7 @@ perf_probe_LDADD = $(PERF_LIBS)
 peersdir = $(pkgdatadir)/perf/peers
 dist_peers_DATA = \
 	perf/peers/gloo_allreduce.cc \
-	perf/peers/mpi_allreduce.c \
+	perf/peers/mpi_collectives.c \
 	perf/peers/timing.h
 dist_peers_SCRIPTS = perf/peers/peers.sh perf/peers/run-peer.sh
 
@@ -174,7 +174,6 @@ EXTRA_DIST += \
 	perf/bench/between_hosts.sh \
 	perf/peers/codec_torch.py \
 	perf/peers/ddp_steps.py \
-	perf/peers/mpi_collectives.c \
 	perf/peers/mpi_sums.c \
 	perf/peers/pccl_elastic.cc \
 	perf/bench/scaling.awk \

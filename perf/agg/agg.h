@@ -61,7 +61,7 @@ struct agg_args {
 /* --- aggargs.c --- */
 
 /** agg_args_parse - as perf_args_parse; argv[1] is "agg". */
-int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args_out);
+int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args);
 void agg_args_free(struct agg_args *args);
 const char *agg_codec_of(const struct agg_args *args, int job);
 int agg_weight_of(const struct agg_args *args, int job);

@@ -230,10 +230,8 @@ int agg_weight_of(const struct agg_args *args, int job)
     return args->n_weights > 0 ? args->weights[job % args->n_weights] : 1;
 }
 
-int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args_out)
+int agg_args_parse(int argc, char **argv, FILE *err, struct agg_args *args)
 {
-    struct agg_args *args = args_out;
-
     memset(args, 0, sizeof(*args));
     args->jobs = 4;
     args->workers = 2;

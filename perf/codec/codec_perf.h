@@ -52,7 +52,7 @@ struct codec_args {
 /* --- codecargs.c --- */
 
 /** codec_args_parse - as perf_args_parse; argv[1] is "codec". */
-int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_out);
+int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args);
 void codec_args_free(struct codec_args *args);
 const char *codec_input_name(enum codec_input input);
 

@@ -123,19 +123,17 @@ static bool check_together(struct codec_args *args, FILE *err)
     return perf_float_sizes(&args->sizes, "256K,64M", err);
 }
 
-int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args_out)
+int codec_args_parse(int argc, char **argv, FILE *err, struct codec_args *args)
 {
-    struct codec_args args = {.argc = argc, .argv = argv, .threads = 1, .chunk = CHUNK};
-    int code = tool_parse(&codec_command, argc - 1, argv + 1, &args, err);
+    *args =
+        (struct codec_args){.argc = argc, .argv = argv, .threads = 1, .chunk = CHUNK};
+    int code = tool_parse(&codec_command, argc - 1, argv + 1, args, err);
 
-    if (code < 0 && !check_together(&args, err))
+    if (code < 0 && !check_together(args, err))
         code = 2;
-    if (code >= 0) {
-        codec_args_free(&args);
-        return code;
-    }
-    *args_out = args;
-    return -1;
+    if (code >= 0)
+        codec_args_free(args);
+    return code;
 }
 
 void codec_args_free(struct codec_args *args)

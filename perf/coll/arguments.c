@@ -577,20 +577,15 @@ void perf_args_init(struct perf_args *args, int argc, char **argv)
                  sizeof(args->configured_algorithm));
 }
 
-int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out)
+int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args)
 {
-    struct perf_args args;
-
-    perf_args_init(&args, argc, argv);
-    int code = tool_parse(&perf_collective, argc, argv, &args, err);
-    if (code < 0 && !check_together(&args, err))
+    perf_args_init(args, argc, argv);
+    int code = tool_parse(&perf_collective, argc, argv, args, err);
+    if (code < 0 && !check_together(args, err))
         code = 2;
-    if (code >= 0) {
-        perf_args_free(&args);
-        return code;
-    }
-    *args_out = args;
-    return -1;
+    if (code >= 0)
+        perf_args_free(args);
+    return code;
 }
 
 void perf_args_free(struct perf_args *args)

@@ -18,7 +18,6 @@
 struct perf_operation;
 struct perf_result;
 
-
 enum perf_memory { PERF_MEMORY_ALLOC, PERF_MEMORY_MALLOC, PERF_MEMORY_REGISTER };
 enum perf_input { PERF_INPUT_NORMAL, PERF_INPUT_SMOOTH };
 enum perf_call { PERF_CALL_AUTO, PERF_CALL_BLOCKING, PERF_CALL_PLAN, PERF_CALL_PAIRS };
@@ -80,10 +79,10 @@ extern const struct tool_command perf_collective;
  * perf_args_parse - parse the command line.
  *
  * err      receives a message only if an argument is wrong
- * returns  -1: success, *args_out is filled; else the exit code (0 after --help, 2:
+ * returns  -1: success, *args is filled; else the exit code (0 after --help, 2:
  *          wrong)
  */
-int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args_out);
+int perf_args_parse(int argc, char **argv, FILE *err, struct perf_args *args);
 void perf_args_free(struct perf_args *args);
 
 /** perf_args_init - set the defaults, and read codec, feedback, quorum and algorithm

@@ -15,6 +15,7 @@
 #include "perf/coll/colls.h"
 #include "perf/coll/perf_oracle.h"
 #include "perf/common/perf_op.h"
+#include "perf/common/samples.h"
 #include "perf/common/smooth.h"
 
 #define BLOCK 1024 /* elements generated, reduced and compared at a time */
@@ -140,12 +141,6 @@ struct expectation {
     double magnitude[BLOCK]; /* sum of |x|, the scale of rounding errors */
 };
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Apply the robust operator to the contributions to one element. */
 static double robust(const struct perf_oracle *o, double *x)
 {
@@ -155,7 +150,7 @@ static double robust(const struct perf_oracle *o, double *x)
         for (size_t i = 0; i < n; i++)
             x[i] = fmax(-o->parameter, fmin(x[i], o->parameter));
     } else {
-        qsort(x, n, sizeof(*x), compare_numbers);
+        qsort(x, n, sizeof(*x), perf_by_value);
         first = o->op == TRIB_MEDIAN ? (n - 1) / 2 : (size_t)(o->parameter * (double)n);
         end = n - first;
     }

@@ -181,8 +181,8 @@ static bool csv_finish(struct perf_output *o, char *why, size_t why_bytes)
            perf_output_write(o->csv_path, o->csv_text, o->csv_bytes, why, why_bytes);
 }
 
-static bool json_finish(struct perf_output *o, json_t *document, char *why,
-                        size_t why_bytes)
+bool perf_output_json(const char *path, const json_t *document, char *why,
+                      size_t why_bytes)
 {
     char *text = document == NULL
                      ? NULL
@@ -190,11 +190,11 @@ static bool json_finish(struct perf_output *o, json_t *document, char *why,
     bool done = false;
     if (text == NULL)
         snprintf(why, why_bytes, "cannot make the json: out of memory");
-    else if (to_stdout(o->json_path))
+    else if (to_stdout(path))
         done = puts(text) >= 0 && fflush(stdout) == 0;
     else
-        done = perf_output_write(o->json_path, text, strlen(text), why, why_bytes);
-    if (!done && text != NULL && to_stdout(o->json_path))
+        done = perf_output_write(path, text, strlen(text), why, why_bytes);
+    if (!done && text != NULL && to_stdout(path))
         fail("standard output", why, why_bytes);
     free(text);
     return done;
@@ -207,7 +207,8 @@ bool perf_output_finish(struct perf_output *o, json_t *document, char *why,
         tool_table_end(&o->rows);
     perf_output_flush(o);
     bool good = (o->csv == NULL || csv_finish(o, why, why_bytes)) &&
-                (o->json_path == NULL || json_finish(o, document, why, why_bytes));
+                (o->json_path == NULL ||
+                 perf_output_json(o->json_path, document, why, why_bytes));
     if (good && o->error != 0) {
         errno = o->error;
         good = fail("standard output", why, why_bytes);

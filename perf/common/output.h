@@ -43,6 +43,11 @@ bool perf_output_try(const char *path, char *why, size_t why_bytes);
 bool perf_output_write(const char *path, const char *text, size_t bytes, char *why,
                        size_t why_bytes);
 
+/** perf_output_json - write a document to a file, or to standard output for "-". false:
+ * why[] has the message. */
+bool perf_output_json(const char *path, const json_t *document, char *why,
+                      size_t why_bytes);
+
 /** perf_output_flush - flush the rows so far. perf_output_finish reports errors. */
 void perf_output_flush(struct perf_output *o);
 

@@ -28,7 +28,7 @@ double perf_cpu_seconds(void)
            1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-static int by_value(const void *x, const void *y)
+int perf_by_value(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
@@ -67,7 +67,7 @@ void perf_summarise(double *values, size_t n, struct perf_summary *out)
     memset(out, 0, sizeof(*out));
     if (n == 0)
         return;
-    qsort(values, n, sizeof(*values), by_value);
+    qsort(values, n, sizeof(*values), perf_by_value);
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += values[i];

@@ -21,6 +21,9 @@ double perf_cpu_seconds(void);
  * unknown. */
 double perf_cpu_seconds_of(pid_t pid);
 
+/** perf_by_value - compare two doubles, for qsort. */
+int perf_by_value(const void *x, const void *y);
+
 struct perf_summary {
     size_t n;
     double p25, p50, p75, p95, p99, p999, min, max, mean;

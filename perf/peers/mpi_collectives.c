@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Time an MPI collective on float32; see timing.h. A size is the size of the longest
- * buffer, the root is rank 0, and buffers are separate (-o).
+ * buffer, and the root is rank 0. Without -x it is all-reduce; the others need separate
+ * buffers (-o).
  *
  *     mpicc.mpich -O2 -I. perf/peers/mpi_collectives.c -o mpi_collectives.mpich
+ *     mpirun.mpich -np 2 ./mpi_collectives.mpich -l mpich
  *     mpirun.mpich -np 2 ./mpi_collectives.mpich -l mpich -o -x alltoall
  */
 #include <mpi.h>
@@ -13,7 +15,7 @@
 struct collective {
     const char *name;
     void (*run)(const float *send, float *recv, int n, int block);
-    int (*want)(const struct peer *p, size_t i, size_t count);
+    int (*want)(const struct peer *p, size_t i, size_t count); /* as in timing.h */
 };
 
 static void mpi_barrier(void *state)
@@ -40,6 +42,13 @@ static int given(int rank, size_t i)
 static int summed(int ranks, size_t i)
 {
     return ranks * (ranks + 1) / 2 + ranks * (int)(i % 7);
+}
+
+static void allreduce(const float *send, float *recv, int n, int block)
+{
+    (void)block;
+    MPI_Allreduce(send == NULL ? MPI_IN_PLACE : send, recv, n, MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
 }
 
 static void gather(const float *send, float *recv, int n, int block)
@@ -142,6 +151,7 @@ static int want_sendrecv(const struct peer *p, size_t i, size_t count)
 }
 
 static const struct collective collectives[] = {
+    {"allreduce", allreduce, NULL},
     {"allgather", allgather, want_allgather},
     {"reduce-scatter", reduce_scatter, want_reduce_scatter},
     {"gather", gather, want_gather},
@@ -173,13 +183,16 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &peer.ranks);
     chosen.ranks = peer.ranks;
     int code = peer_args_parse(argc, argv, &args);
+    const char *name = code == 0 && *args.extra ? args.extra : "allreduce";
     for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++)
-        if (code == 0 && strcmp(collectives[i].name, args.extra) == 0)
+        if (code == 0 && strcmp(collectives[i].name, name) == 0)
             chosen.collective = &collectives[i];
-    if (code == 0 && (!chosen.collective || !args.out_of_place)) {
+    if (code == 0 && (!chosen.collective ||
+                      (chosen.collective != collectives && !args.out_of_place))) {
         fprintf(stderr,
-                "%s: -o, and -x with a collective: allgather, reduce-scatter, "
-                "gather, scatter, alltoall, scan, exscan or sendrecv\n",
+                "%s: no -x for allreduce, else -o and -x with a collective: "
+                "allgather, reduce-scatter, gather, scatter, alltoall, scan, exscan "
+                "or sendrecv\n",
                 argv[0]);
         code = 2;
     }

@@ -18,16 +18,12 @@ build_peer() { # NAME COMPILER ARGUMENT…
     return 1
 }
 
-mpi_source() {
-    [ "${collective:-allreduce}" = allreduce ] && echo "$here/peers/mpi_allreduce.c" || echo "$here/peers/mpi_collectives.c"
-}
-
 build_openmpi() {
-    build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$(mpi_source)"
+    build_peer openmpi mpicc.openmpi -O2 -I"$here/.." "$here/peers/mpi_collectives.c"
 }
 
 build_mpich() {
-    build_peer mpich mpicc.mpich -O2 -I"$here/.." "$(mpi_source)"
+    build_peer mpich mpicc.mpich -O2 -I"$here/.." "$here/peers/mpi_collectives.c"
 }
 
 build_gloo() {

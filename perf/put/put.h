@@ -49,7 +49,7 @@ struct put_args {
 extern const struct tool_command put_command;
 
 /** put_args_parse - as perf_args_parse; argv[1] is "put". */
-int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args_out);
+int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args);
 void put_args_free(struct put_args *args);
 
 /* --- meet.c --- */

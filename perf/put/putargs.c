@@ -159,20 +159,17 @@ static bool check_together(struct put_args *args, FILE *err)
     return true;
 }
 
-int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args_out)
+int put_args_parse(int argc, char **argv, FILE *err, struct put_args *args)
 {
-    struct put_args args = {
+    *args = (struct put_args){
         .argc = argc, .argv = argv, .depth = DEPTH, .bind = TOOL_BIND_AUTO};
-    int code = tool_parse(&put_command, argc - 1, argv + 1, &args, err);
+    int code = tool_parse(&put_command, argc - 1, argv + 1, args, err);
 
-    if (code < 0 && !check_together(&args, err))
+    if (code < 0 && !check_together(args, err))
         code = 2;
-    if (code >= 0) {
-        put_args_free(&args);
-        return code;
-    }
-    *args_out = args;
-    return -1;
+    if (code >= 0)
+        put_args_free(args);
+    return code;
 }
 
 void put_args_free(struct put_args *args)

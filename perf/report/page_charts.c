@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf/common/samples.h"
 #include "perf/common/sizes.h"
 #include "perf/report/page_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
 
 /* --- time and bandwidth --- */
 
@@ -174,13 +174,6 @@ static void draw_ratios(struct page_drawing *d, const struct page *page, FILE *f
 
 /* --- figures --- */
 
-static int by_value(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-
-    return (a > b) - (a < b);
-}
-
 /* Return all distinct sizes; the caller frees them. */
 static double *all_sizes(const struct page *page, size_t *n_out)
 {
@@ -193,7 +186,7 @@ static double *all_sizes(const struct page *page, size_t *n_out)
         for (size_t j = 0; j < page->series[i].n; j++)
             sizes[n++] = page->series[i].rows[j].bytes;
     if (sizes != NULL)
-        qsort(sizes, n, sizeof(*sizes), by_value);
+        qsort(sizes, n, sizeof(*sizes), perf_by_value);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || sizes[i] != sizes[kept - 1])
             sizes[kept++] = sizes[i];

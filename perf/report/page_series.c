@@ -110,8 +110,10 @@ static bool is_skipped(const char *key, const char *const *skip)
     return false;
 }
 
-void page_series_words(const struct page *page, const struct report_file *file,
-                       const char *const *skip, char *text, size_t bytes)
+/* Add the values of the run that differ between documents, or only the command. */
+static void add_differences(const struct page *page, const struct report_file *file,
+                            bool kind_alone, const char *const *skip, char *text,
+                            size_t bytes)
 {
     const char *key;
     json_t *value;
@@ -119,30 +121,21 @@ void page_series_words(const struct page *page, const struct report_file *file,
 
     json_object_foreach((json_t *)run_of(file), key, value)
     {
-        if (differs(page, key) && !is_skipped(key, skip))
+        if (differs(page, key) && !is_skipped(key, skip) &&
+            (is_kind(key) || !kind_alone))
             add_word(text, bytes, run_word(key, value, word, sizeof(word)));
     }
+}
+
+void page_series_words(const struct page *page, const struct report_file *file,
+                       const char *const *skip, char *text, size_t bytes)
+{
+    add_differences(page, file, false, skip, text, bytes);
 }
 
 const char *page_codec_of(const struct page_series *s)
 {
     return s->name[0] != '\0' ? s->name : report_text(s->file, "run", "codec");
-}
-
-/* Add the values of the run that differ between documents, or only the command. */
-static void add_differences(const struct page *page, const struct report_file *file,
-                            bool kind_alone, char *text, size_t bytes)
-{
-    json_t *run = (json_t *)run_of(file);
-    const char *key;
-    json_t *value;
-    char word[96];
-
-    json_object_foreach(run, key, value)
-    {
-        if (differs(page, key) && (is_kind(key) || !kind_alone))
-            add_word(text, bytes, run_word(key, value, word, sizeof(word)));
-    }
 }
 
 /* Return "old" for "/tmp/old.json". */
@@ -169,11 +162,14 @@ enum naming { BY_KIND, BY_RUN, BY_FILE };
 
 static void name_one(const struct page *page, struct page_series *s, enum naming naming)
 {
+    static const char *const none[] = {NULL};
+
     s->label[0] = '\0';
     if (naming == BY_FILE)
         base_name(s->file->path, s->label, sizeof(s->label));
     else if (s->timed)
-        add_differences(page, s->file, naming == BY_KIND, s->label, sizeof(s->label));
+        add_differences(page, s->file, naming == BY_KIND, none, s->label,
+                        sizeof(s->label));
     const bool beside_peers = s->name[0] == '\0' && s->file->n > s->file->own;
     const bool dense = strcmp(s->name, "none") == 0;
     add_word(s->label, sizeof(s->label),

@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-
 struct turns {
     const struct perf_args *args; /* for each launch */
     int (*measure)(const struct perf_args *args);
@@ -248,32 +247,21 @@ static void print_table(const json_t *document, int rounds,
     }
 }
 
-static bool write_json(const json_t *document, const char *path)
-{
-    char why[4352];
-    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    bool done = text != NULL;
-
-    if (done && strcmp(path, "-") == 0)
-        puts(text);
-    else if (done && !perf_output_write(path, text, strlen(text), why, sizeof(why))) {
-        fprintf(stderr, "trib-perf: %s.\n", why);
-        done = false;
-    }
-    free(text);
-    return done;
-}
-
 static int show(struct turns *t, const struct perf_args *args,
                 const struct report_file *old)
 {
+    char why[4352];
+
     complete(t, args);
     if (args->json == NULL || strcmp(args->json, "-") != 0) {
         tool_fold_stdout();
         print_table(t->document, (int)t->n_own, args);
     }
-    if (args->json != NULL && !write_json(t->document, args->json))
+    if (args->json != NULL &&
+        !perf_output_json(args->json, t->document, why, sizeof(why))) {
+        fprintf(stderr, "trib-perf: %s.\n", why);
         return 1;
+    }
     const int code = report_wanted(args) ? report_measured(args, t->document, old) : 0;
     return code == 0 && perf_interrupted() ? EXIT_INTERRUPTED : code;
 }
