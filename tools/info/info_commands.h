@@ -61,6 +61,10 @@ int info_parse_options(int argc, char **argv, struct info_request *request);
  * reference to list. Return false if out of memory. */
 bool info_print_json(const char *name, json_t *list);
 
+/** info_print_document - print a document, and drop the reference to it. Return false
+ * if out of memory. */
+bool info_print_document(json_t *document);
+
 bool info_given(const struct info_request *request, enum info_row row);
 const char *info_row_name(enum info_row row);
 

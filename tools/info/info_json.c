@@ -8,7 +8,12 @@
 
 bool info_print_json(const char *name, json_t *list)
 {
-    json_t *document = json_pack("{s:s,s:o}", "tributary", trib_version(), name, list);
+    return info_print_document(
+        json_pack("{s:s,s:o}", "tributary", trib_version(), name, list));
+}
+
+bool info_print_document(json_t *document)
+{
     char *text = json_dumps(document, JSON_INDENT(2));
 
     if (text != NULL)

@@ -217,15 +217,8 @@ static trib_status_t show_json(const struct info_request *request)
                                 : TRIB_OK;
         status = status == TRIB_OK ? one : status;
     }
-    char *text =
-        json_dumps(all, JSON_INDENT(2)); /* print all sections, even if one failed */
-    if (text != NULL)
-        puts(text);
-    else if (status == TRIB_OK)
-        status = TRIB_ERR_NO_MEMORY;
-    free(text);
-    json_decref(all);
-    return status;
+    /* Print all sections, even if one failed. */
+    return info_print_document(all) || status != TRIB_OK ? status : TRIB_ERR_NO_MEMORY;
 }
 
 static int show(const struct info_request *request)

@@ -32,7 +32,8 @@ static double ended(const struct train_pace *pace, double moment)
     return (double)i - 1 + (moment - pace->at[i - 1]) / (pace->at[i] - pace->at[i - 1]);
 }
 
-double train_pace_within(const struct train_pace *pace, double from, double to)
+/* Return this rank's steps between two moments, with fractions at both ends. */
+static double steps_within(const struct train_pace *pace, double from, double to)
 {
     return ended(pace, to) - ended(pace, from);
 }
@@ -48,7 +49,7 @@ trib_status_t train_pace_rate(const struct train_pace *pace, trib_comm_t *comm,
         st = trib_allreduce(comm, NULL, &to, 1, TRIB_F64, TRIB_MIN);
     if (st != TRIB_OK)
         return st;
-    double steps = train_pace_within(pace, from, to);
+    double steps = steps_within(pace, from, to);
 
     st = trib_allreduce(comm, NULL, &steps, 1, TRIB_F64, TRIB_SUM);
     *rate_out = to > from ? steps / (to - from) : 0;

@@ -24,10 +24,6 @@ int train_pace_open(struct train_pace *pace, size_t steps);
  * a clock shared by all ranks. Does nothing if not recording. */
 void train_pace_mark(struct train_pace *pace, double now);
 
-/** train_pace_within - return this rank's steps between two moments, with fractions of
- * steps at both ends. */
-double train_pace_within(const struct train_pace *pace, double from, double to);
-
 /**
  * train_pace_rate - collective: compute the steps per second of all ranks together.
  *
