@@ -127,66 +127,6 @@ static trib_status_t run_plan(struct perf_operation *op)
     return status == TRIB_OK ? trib_plan_wait(op->plan) : status;
 }
 
-static trib_status_t run_allreduce(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_allreduce(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
-}
-
-static trib_status_t run_reduce(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_reduce(op->comm, d->send, d->recv, d->count, d->dtype, d->op, d->root);
-}
-
-static trib_status_t run_broadcast(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_broadcast(op->comm, d->recv, d->count, d->dtype, d->root);
-}
-
-static trib_status_t run_allgather(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_allgather(op->comm, d->send, d->recv, d->count, d->dtype);
-}
-
-static trib_status_t run_reduce_scatter(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_reduce_scatter(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
-}
-
-static trib_status_t run_gather(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_gather(op->comm, d->send, d->recv, d->count, d->dtype, d->root);
-}
-
-static trib_status_t run_scatter(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_scatter(op->comm, d->send, d->recv, d->count, d->dtype, d->root);
-}
-
-static trib_status_t run_alltoall(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_alltoall(op->comm, d->send, d->recv, d->count, d->dtype);
-}
-
-static trib_status_t run_scan(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_scan(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
-}
-
-static trib_status_t run_exscan(struct perf_operation *op)
-{
-    const trib_desc_t *d = &op->desc;
-    return trib_exscan(op->comm, d->send, d->recv, d->count, d->dtype, d->op);
-}
-
 static trib_status_t run_sendrecv(struct perf_operation *op)
 {
     const trib_desc_t *d = &op->desc;
@@ -204,25 +144,39 @@ static trib_status_t run_sendrecv(struct perf_operation *op)
     return sent == TRIB_OK ? status : sent;
 }
 
-static trib_status_t run_barrier(struct perf_operation *op)
+static trib_status_t run_blocking(struct perf_operation *op)
 {
-    return trib_barrier(op->comm);
-}
+    const trib_desc_t *d = &op->desc;
+    const void *in = d->send;
+    void *out = d->recv;
 
-static trib_status_t (*const blocking[PERF_COLL_COUNT])(struct perf_operation *) = {
-    [TRIB_ALLREDUCE] = run_allreduce,
-    [TRIB_REDUCE] = run_reduce,
-    [TRIB_BROADCAST] = run_broadcast,
-    [TRIB_ALLGATHER] = run_allgather,
-    [TRIB_REDUCE_SCATTER] = run_reduce_scatter,
-    [TRIB_BARRIER] = run_barrier,
-    [TRIB_GATHER] = run_gather,
-    [TRIB_SCATTER] = run_scatter,
-    [TRIB_ALLTOALL] = run_alltoall,
-    [TRIB_SCAN] = run_scan,
-    [TRIB_EXSCAN] = run_exscan,
-    [PERF_SENDRECV] = run_sendrecv,
-};
+    switch (op->args->coll) {
+    case TRIB_ALLREDUCE:
+        return trib_allreduce(op->comm, in, out, d->count, d->dtype, d->op);
+    case TRIB_REDUCE:
+        return trib_reduce(op->comm, in, out, d->count, d->dtype, d->op, d->root);
+    case TRIB_BROADCAST:
+        return trib_broadcast(op->comm, out, d->count, d->dtype, d->root);
+    case TRIB_ALLGATHER:
+        return trib_allgather(op->comm, in, out, d->count, d->dtype);
+    case TRIB_REDUCE_SCATTER:
+        return trib_reduce_scatter(op->comm, in, out, d->count, d->dtype, d->op);
+    case TRIB_BARRIER:
+        return trib_barrier(op->comm);
+    case TRIB_GATHER:
+        return trib_gather(op->comm, in, out, d->count, d->dtype, d->root);
+    case TRIB_SCATTER:
+        return trib_scatter(op->comm, in, out, d->count, d->dtype, d->root);
+    case TRIB_ALLTOALL:
+        return trib_alltoall(op->comm, in, out, d->count, d->dtype);
+    case TRIB_SCAN:
+        return trib_scan(op->comm, in, out, d->count, d->dtype, d->op);
+    case TRIB_EXSCAN:
+        return trib_exscan(op->comm, in, out, d->count, d->dtype, d->op);
+    default:
+        return run_sendrecv(op);
+    }
+}
 
 /* Run both plans of sendrecv; op->plan receives. */
 static trib_status_t run_messages(struct perf_operation *op)
@@ -375,7 +329,7 @@ trib_status_t perf_operation_open(trib_comm_t *comm, const struct perf_args *arg
     op->comm = comm;
     op->args = args;
     describe(op, bytes);
-    op->run = blocking[args->coll];
+    op->run = run_blocking;
     if (args->coll != TRIB_BARRIER)
         status = open_blocks(op);
     if (status == TRIB_OK && args->call == PERF_CALL_PLAN)

@@ -18,26 +18,23 @@ bool perf_number_is_signed(trib_dtype_t dtype)
            dtype == TRIB_I64;
 }
 
-/* Fields of the narrow floats: bits of the fraction, the bias, the code of infinity (of
- * NaN, if the format has no infinity), and the sign bit. */
-struct narrow_float {
+/* A float: bits of the fraction, the bias, the code of infinity (of NaN, if the format
+ * has no infinity), the sign bit, the spacing at 1, and the smallest number above 0.
+ * The compiler converts float and double. */
+struct format {
     int fraction_bits, bias;
     uint16_t top, sign;
+    double epsilon, smallest;
 };
 
-static struct narrow_float narrow_of(trib_dtype_t dtype)
-{
-    switch (dtype) {
-    case TRIB_F16:
-        return (struct narrow_float){10, 15, 31 << 10, 0x8000};
-    case TRIB_BF16:
-        return (struct narrow_float){7, 127, 255 << 7, 0x8000};
-    case TRIB_F8_E4M3:
-        return (struct narrow_float){3, 7, 0x7f, 0x80};
-    default:
-        return (struct narrow_float){2, 15, 31 << 2, 0x80};
-    }
-}
+static const struct format formats[TRIB_DTYPE_COUNT] = {
+    [TRIB_F32] = {.epsilon = 0x1p-23, .smallest = 0x1p-149},
+    [TRIB_F64] = {.epsilon = 0x1p-52, .smallest = 0x1p-1074},
+    [TRIB_F16] = {10, 15, 31 << 10, 0x8000, 0x1p-10, 0x1p-24},
+    [TRIB_BF16] = {7, 127, 255 << 7, 0x8000, 0x1p-7, 0x1p-133},
+    [TRIB_F8_E4M3] = {3, 7, 0x7f, 0x80, 0x1p-3, 0x1p-9},
+    [TRIB_F8_E5M2] = {2, 15, 31 << 2, 0x80, 0x1p-2, 0x1p-16},
+};
 
 /* Return x * 2^exponent exactly: a double has many more exponents than narrow types. */
 static double times_power(double x, int exponent)
@@ -52,7 +49,7 @@ static double times_power(double x, int exponent)
 /* Round to nearest, ties to even. What does not fit becomes infinity. */
 static uint16_t narrow_bits(trib_dtype_t dtype, double x)
 {
-    const struct narrow_float n = narrow_of(dtype);
+    const struct format n = formats[dtype];
     const uint16_t sign = signbit(x) ? n.sign : 0;
     int exponent;
 
@@ -77,7 +74,7 @@ static uint16_t narrow_bits(trib_dtype_t dtype, double x)
 /* In E4M3, codes with all exponent bits set are numbers, except one NaN. */
 static double narrow_value(trib_dtype_t dtype, uint16_t code)
 {
-    const struct narrow_float n = narrow_of(dtype);
+    const struct format n = formats[dtype];
     const uint16_t bits = code & (uint16_t)(n.sign - 1);
     const int exponent = bits >> n.fraction_bits;
     const int fraction = bits & ((1 << n.fraction_bits) - 1);
@@ -133,36 +130,10 @@ union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
 
 double perf_number_epsilon(trib_dtype_t dtype)
 {
-    switch (dtype) {
-    case TRIB_F32:
-        return 0x1p-23;
-    case TRIB_F64:
-        return 0x1p-52;
-    case TRIB_F16:
-        return 0x1p-10;
-    case TRIB_F8_E4M3:
-        return 0x1p-3;
-    case TRIB_F8_E5M2:
-        return 0x1p-2;
-    default:
-        return 0x1p-7;
-    }
+    return formats[dtype].epsilon;
 }
 
 double perf_number_smallest(trib_dtype_t dtype)
 {
-    switch (dtype) {
-    case TRIB_F32:
-        return 0x1p-149;
-    case TRIB_F64:
-        return 0x1p-1074;
-    case TRIB_F16:
-        return 0x1p-24;
-    case TRIB_F8_E4M3:
-        return 0x1p-9;
-    case TRIB_F8_E5M2:
-        return 0x1p-16;
-    default:
-        return 0x1p-133;
-    }
+    return formats[dtype].smallest;
 }
