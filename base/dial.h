@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connecting side of a TCP connection: connect to a process with several addresses,
- * some of which may be unreachable; pause before the next try; and exchange the first
- * messages. All calls block until a deadline.
+ * The connecting side of a TCP connection. The peer may have several addresses, some of
+ * them unreachable. The calls connect, pause before another try, and exchange the first
+ * messages. All of them block until a deadline.
  *
  * Attempts start at short intervals and run in parallel; the first to succeed wins and
  * the others are closed. An address that never answers thus costs one interval, not the
@@ -68,7 +68,7 @@ struct trib_dialled {
     int fd;
     uint64_t deadline; /* of each call */
     struct trib_idle *idle; /* called while waiting; or NULL */
-    /* Checked every TRIB_DIAL_ALIVE_MS while waiting; or NULL. Return false to give up,
+    /* Checked every TRIB_DIAL_ALIVE_MS while waiting; or NULL. Return false to stop,
      * as at the deadline. */
     bool (*is_alive)(void *arg);
     void *arg;
@@ -80,7 +80,7 @@ struct trib_dialled {
  * trib_dial_receive - receive exactly n bytes; signals do not interrupt it.
  *
  * returns  false with errno: 0: the peer has closed the connection; ETIMEDOUT;
- *          ECANCELED if the caller gives up; or as recv()
+ *          ECANCELED if the idle function cancels; or as recv()
  */
 bool trib_dial_receive(const struct trib_dialled *d, void *to, size_t n);
 

@@ -14,7 +14,7 @@ conformance_sources = tests/transport/conformance.c tests/transport/conformance.
 	tests/transport/conformance_life.c tests/transport/conformance_main.c
 tests_transport_test_conformance_SOURCES = tests/transport/test_conformance.c $(conformance_sources)
 if TRIB_UCX
-check_tests += tests/transport/ucx/test_ucx
+check_tests += tests/transport/ucx/test_ucx tests/transport/ucx/test_ucx_proof
 endif
 if TRIB_VERBS
 check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \

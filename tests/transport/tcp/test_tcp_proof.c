@@ -106,6 +106,40 @@ TEST(test_wrong_proofs)
     pair.t[1]->ops->close(pair.t[1]);
 }
 
+/* A truncated proof is refused; one that arrives byte by byte is accepted. */
+TEST(test_slow_proof)
+{
+    struct pair pair = {0};
+    struct tcp_challenge c;
+    struct trib_event e;
+    uint8_t mem[64] = {0}, right[TRIB_PROOF_BYTES];
+    struct tcp_head word;
+
+    (void)open_proving(&pair, mem, sizeof(mem));
+    struct tcp_hello hello = hello_to(&pair, 3);
+    int fd = begin(&pair, &hello, &c);
+    proof_of(&pair.secret[1], &hello, c.challenge.nonce, right);
+    assert_int_equal(send(fd, right, sizeof(right) - 1, MSG_NOSIGNAL),
+                     sizeof(right) - 1);
+    (void)shutdown(fd, SHUT_WR);
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    while (poll(&end, 1, 1) == 0)
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], &e, 1), 0);
+    assert_int_equal(recv(fd, &word, sizeof(word), 0), 0); /* closed, not accepted */
+    close(fd);
+    fd = begin(&pair, &hello, &c);
+    proof_of(&pair.secret[1], &hello, c.challenge.nonce, right);
+    for (size_t i = 0; i < sizeof(right) - 1; i++) {
+        assert_int_equal(send(fd, right + i, 1, MSG_NOSIGNAL), 1);
+        assert_int_equal(pair.t[1]->ops->poll(pair.t[1], &e, 1), 0);
+    }
+    assert_int_equal(answer(&pair, fd, right + sizeof(right) - 1, 1, &word),
+                     sizeof(word));
+    assert_int_equal(word.kind, TCP_ACCEPT);
+    close(fd);
+    pair.t[1]->ops->close(pair.t[1]);
+}
+
 /* Each side reports the error, and neither waits. */
 TEST(test_other_secrets)
 {

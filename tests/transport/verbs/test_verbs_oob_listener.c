@@ -107,3 +107,105 @@ TEST(test_silent_crowd, clean, nothing_left)
     }
     assert_true(quick);
 }
+
+/* Proofs ------------------------------------------------------------------------- */
+
+/* A rank 0 by hand, up to the challenge. */
+struct by_hand {
+    struct trib_dialled peer;
+    struct verbs_oob_request request;
+    struct verbs_oob_reply reply;
+    struct trib_proof proof;
+};
+
+static void begin(struct pair *pair, struct by_hand *h)
+{
+    struct verbs *v = inside(pair, 0);
+
+    *h = (struct by_hand){.peer.deadline = trib_deadline_ms(60000)};
+    assert_int_equal(
+        trib_verbs_gid_table_read(v, v->context, v->port_num, &h->request.table), 0);
+    h->request.hello = (struct verbs_hello){.magic = VERBS_MAGIC,
+                                            .version = VERBS_VERSION,
+                                            .mtu = h->request.table.mtu,
+                                            .piece_shift = v->piece_shift,
+                                            .key = inside(pair, 1)->local.key,
+                                            .settings = v->settings};
+    assert_true(trib_verbs_begin_hello(v, 1, &h->request.hello, &h->proof));
+    h->proof.request = &h->request;
+    h->proof.request_bytes = trib_verbs_oob_request_bytes(&h->request);
+    h->peer.fd = knock(pair, &h->request, h->proof.request_bytes);
+    assert_true(trib_dial_receive(&h->peer, &h->reply, sizeof(h->reply)));
+    assert_int_equal(h->reply.answer.refusal, VERBS_CHALLENGE);
+}
+
+static void is_dropped(struct by_hand *h, const uint8_t *proof, size_t n)
+{
+    uint8_t byte;
+
+    assert_true(trib_dial_send(&h->peer, proof, n));
+    (void)shutdown(h->peer.fd, SHUT_WR);
+    assert_int_equal(listen_to(h->peer.fd, &byte, 1), 0);
+}
+
+/* Zeros, the listener's own proof, one of another connection, one of another request,
+ * one that ends early. */
+TEST(test_wrong_proofs, clean, nothing_left)
+{
+    static const uint8_t numbers[] = {7, 7};
+    uint8_t proof[TRIB_PROOF_BYTES] = {0};
+    struct trib_address address;
+    struct by_hand h, other;
+    struct pair pair;
+
+    open_with_secrets(&pair, BY_GID, numbers, &address);
+    const struct trib_secret *secret = &pair.secret[0];
+    begin(&pair, &h);
+    is_dropped(&h, proof, sizeof(proof));
+    begin(&pair, &h);
+    is_dropped(&h, h.reply.answer.challenge.proof, sizeof(proof));
+    begin(&pair, &h);
+    begin(&pair, &other);
+    assert_true(
+        trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
+    is_dropped(&other, proof, sizeof(proof));
+    is_dropped(&h, proof, sizeof(proof) - 1);
+    begin(&pair, &h);
+    h.request.qp_num++;
+    /* The listener's proof covers the request, too. */
+    assert_false(
+        trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
+    trib_proof_make(secret, &h.proof, TRIB_PROOF_CALLER, proof);
+    is_dropped(&h, proof, sizeof(proof));
+    assert_null(inside(&pair, 1)->peers[0].in.qp);
+    connects(&pair, &address);
+    pair_close(&pair);
+    contains(pair.logged, TRIB_PROOF_UNPROVED);
+}
+
+TEST(test_slow_proof, clean, nothing_left)
+{
+    static const uint8_t numbers[] = {7, 7};
+    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_address address;
+    struct pair pair;
+    struct by_hand h;
+
+    open_with_secrets(&pair, BY_GID, numbers, &address);
+    begin(&pair, &h);
+    assert_true(trib_proof_answer(&pair.secret[0], &h.proof,
+                                  &h.reply.answer.challenge, proof));
+    for (size_t i = 0; i < sizeof(proof); i++) {
+        usleep(500);
+        assert_true(trib_dial_send(&h.peer, proof + i, 1));
+    }
+    assert_true(trib_dial_receive(&h.peer, &h.reply, sizeof(h.reply)));
+    assert_int_equal(h.reply.answer.refusal, VERBS_WELCOME);
+    assert_true(trib_verbs_check_answer(inside(&pair, 0), &h.proof, &h.reply.answer,
+                                        sizeof(h.reply)));
+    h.reply.psn ^= 1;
+    assert_false(trib_verbs_check_answer(inside(&pair, 0), &h.proof, &h.reply.answer,
+                                         sizeof(h.reply)));
+    close(h.peer.fd);
+    pair_close(&pair);
+}
