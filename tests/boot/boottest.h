@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A start of several ranks as processes, with one fault, and what each rank saw.
+ * Start several ranks as processes, inject one fault, and record the observations of
+ * each rank.
  */
 #ifndef TESTS_BOOT_BOOTTEST_H
 #define TESTS_BOOT_BOOTTEST_H
@@ -19,17 +20,17 @@
 
 enum fault {
     FAULT_NONE,
-    FAULT_KILL, /* SIGKILL, by itself */
-    FAULT_STOP, /* SIGSTOP, by itself */
-    FAULT_EXIT, /* exits without a word */
+    FAULT_KILL, /* the victim raises SIGKILL */
+    FAULT_STOP, /* the victim raises SIGSTOP */
+    FAULT_EXIT, /* exits without closing the boot */
     FAULT_SAY, /* boot->fail, then close */
-    FAULT_CLOSE, /* close alone */
+    FAULT_CLOSE, /* close only */
 };
 
-/* Moments of a rank: before open, after it, between the exchanges. */
+/* Points at which a fault is injected: before open, after open, between exchanges. */
 enum point { POINT_START, POINT_OPEN, POINT_READY };
 
-/* The findings of a rank, in memory that all processes share. */
+/* Observations of a rank, in memory that all processes share. */
 struct seen {
     _Atomic bool opened;
     _Atomic bool done;
@@ -40,7 +41,7 @@ struct seen {
 
 struct start {
     const char *root;
-    trib_local_t *local; /* NULL: not on a rendezvous */
+    trib_local_t *local; /* NULL: no shared-memory rendezvous */
     int size;
     int boot_ms; /* 0: the defaults */
     int stop_ms;
@@ -48,18 +49,18 @@ struct start {
     enum point point;
     int victim;
     int delay_ms[BOOTTEST_RANKS]; /* before open */
-    bool (*may_open)(const struct start *s, int rank); /* waited for before; or NULL */
+    bool (*may_open)(const struct start *s, int rank); /* wait until it returns true; or
+                                                        * NULL */
     _Atomic bool *flag; /* for may_open, in shared memory; or NULL */
     const char *key[BOOTTEST_RANKS]; /* 64 hexadecimal digits; NULL: no secret */
-    int told_size[BOOTTEST_RANKS]; /* 0: size */
-    int told_rank[BOOTTEST_RANKS]; /* plus 1; 0: its own */
-    int pause_ms; /* of every rank but 0, between the exchanges */
+    int told_size[BOOTTEST_RANKS]; /* size passed to the rank; 0: size */
+    int told_rank[BOOTTEST_RANKS]; /* number passed to the rank plus 1; 0: its own */
+    int pause_ms; /* delay of each rank but 0 between the exchanges */
     /* results */
     pid_t pids[BOOTTEST_RANKS];
     struct seen *seen;
     uint64_t *fault_at;
-    _Atomic bool *announced; /* the rendezvous knows the processes of this run, none of
-                              * the last */
+    _Atomic bool *announced; /* the rendezvous lists processes of this run only */
 };
 
 static inline void boottest_sleep(int ms)
@@ -70,7 +71,7 @@ static inline void boottest_sleep(int ms)
         continue;
 }
 
-/* Until `ready` says so, or the rank's own deadline is near. */
+/* Block until `ready` returns true or the deadline of the rank passes. */
 static inline void boottest_await(const struct start *s, int rank,
                                   bool (*ready)(const struct start *s, int rank))
 {
@@ -81,8 +82,8 @@ static inline void boottest_await(const struct start *s, int rank,
 }
 
 /*
- * A port of 127.0.0.1 that was free a moment ago. It is below those that the kernel
- * gives to sockets that connect: one of these may be another's when rank 0 listens.
+ * Return a port of 127.0.0.1 that was free a moment ago. It lies below the ephemeral
+ * range: another socket could take an ephemeral port before rank 0 listens.
  */
 static inline int boottest_port(void)
 {
@@ -102,7 +103,8 @@ static inline int boottest_port(void)
     return ntohs(address.sin_port);
 }
 
-/* Have all others opened? A rank that goes before is one that they never met. */
+/* Return true once all other ranks have opened. A rank that fails earlier is unknown to
+ * the others. */
 static inline bool boottest_others_opened(const struct start *s, int rank)
 {
     for (int i = 0; i < s->size; i++)
@@ -111,8 +113,8 @@ static inline bool boottest_others_opened(const struct start *s, int rank)
     return true;
 }
 
-/* For may_open: a rank that was told something wrong comes when all others are there,
- * as rank 0 does not stay for long to tell of an error. */
+/* For may_open: delay a rank with wrong settings until all others have opened, because
+ * rank 0 reports errors for a short time only. */
 static inline bool boottest_odd_one_last(const struct start *s, int rank)
 {
     return !(s->told_rank[rank] || s->told_size[rank]) ||
@@ -126,7 +128,7 @@ static inline void boottest_fault(const struct start *s, int rank, enum point po
         return;
     if (b) {
         boottest_await(s, rank, boottest_others_opened);
-        boottest_sleep(100); /* so that they have come to the exchange */
+        boottest_sleep(100); /* let the others reach the exchange */
     }
     *s->fault_at = trib_now_ns();
     if (s->fault == FAULT_KILL)
@@ -134,7 +136,8 @@ static inline void boottest_fault(const struct start *s, int rank, enum point po
     if (s->fault == FAULT_STOP)
         raise(SIGSTOP);
     if (b && s->fault == FAULT_SAY)
-        (b->ops->fail)(b, "no device is up"); /* cmocka has a macro fail() */
+        (b->ops->fail)(b, "no device is up"); /* parenthesised: cmocka defines a macro
+                                               * fail() */
     if (b && (s->fault == FAULT_SAY || s->fault == FAULT_CLOSE))
         b->ops->close(b);
     _exit(0);
@@ -156,7 +159,7 @@ static inline trib_status_t boottest_exchange(const struct start *s, int rank,
     return status;
 }
 
-/* Does with a boot as trib_init does. */
+/* Open and use a boot as trib_init does. */
 static inline trib_status_t boottest_rank(const struct start *s, int rank,
                                           struct trib_error *err)
 {
@@ -221,7 +224,7 @@ static inline void *boottest_shared(size_t bytes)
     return p;
 }
 
-/* Runs all ranks; those that a fault leaves stopped are killed at the end. */
+/* Run all ranks. Kill those that a fault left stopped. */
 static inline void boottest_run(struct start *s)
 {
     s->seen = boottest_shared(BOOTTEST_RANKS * sizeof(*s->seen));
@@ -262,7 +265,8 @@ static inline void boottest_all_well(const struct start *s)
     }
 }
 
-/* Every survivor failed with `status` and a text with `part`, within the time. */
+/* Check that each survivor failed within the time with `status` and a text with
+ * `part`. */
 static inline void boottest_all_failed(const struct start *s, trib_status_t status,
                                        const char *part, int within_ms)
 {
@@ -283,7 +287,7 @@ static inline void boottest_all_failed(const struct start *s, trib_status_t stat
     }
 }
 
-/* The same, and the culprit is named with its process. */
+/* Also check that the error names the victim and its process. */
 static inline void boottest_victim_named(const struct start *s, int within_ms)
 {
     char part[64];

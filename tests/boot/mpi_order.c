@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpi_order STEPS - a rank that calls MPI and Tributary in the order of the letters.
+ * mpi_order STEPS - call MPI and Tributary in the order of the letters.
  *
- * m MPI_Init, b a barrier of MPI, M MPI_Finalize; t trib_init, s a sum, T
- * trib_free_comm
+ * m MPI_Init, b MPI_Barrier, M MPI_Finalize; t trib_init, s a sum, T trib_free_comm
  */
 #include <mpi.h>
 #include <stdio.h>

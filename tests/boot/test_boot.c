@@ -176,14 +176,14 @@ TEST(test_bad_frames)
         {"Trib\4\1\1\0\0\0\0\0\145\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* reserved */
         {"Trib\4\1\0\0\0\0\0\0\144\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* hello too short */
         {"Trib\4\3\0\0\0\0\0\0\0\0\1\0", 16, TRIB_ERR_PROTOCOL}, /* blob too long */
-        {"Trib\4\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no phase */
-        {"Trib\4\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* result unwanted */
-        {"Trib\4\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no status */
-        {"Trib\4\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with bytes */
+        {"Trib\4\3\0\0\0\0\0\0\27\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* invalid phase */
+        {"Trib\4\4\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* unexpected result */
+        {"Trib\4\5\0\0\0\0\0\0\3\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* invalid status */
+        {"Trib\4\6\0\0\0\0\0\0\1\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* tick with payload */
         {"Trib\4\7\0\0\0\0\0\0\60\0\0\0", 16, TRIB_INPROGRESS}, /* a challenge */
         {"Trib\4\7\0\0\0\0\0\0\57\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* too short */
         {"Trib\4\10\0\0\0\0\0\0\41\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* proof too long */
-        {"Trib\4\11\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* no such kind */
+        {"Trib\4\11\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL}, /* invalid kind */
         {"Trib\4\0\0\0\0\0\0\0\0\0\0\0", 16, TRIB_ERR_PROTOCOL},
         {"Trib\4\5\0\0\0\0\0\0\4\0\0\0", 16, TRIB_INPROGRESS},
     };

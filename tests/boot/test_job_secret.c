@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start of a job that has a secret: whoever has it not takes no seat and ends
- * nothing, whatever it sends.
+ * Starts of a job with a secret: a peer without the secret takes no rank and ends no
+ * start, whatever it sends.
  */
 #include "tests/boot/boottest.h"
 
@@ -12,7 +12,7 @@
 
 static char root_text[64];
 
-/* The answers that a stranger got, in memory that processes share. */
+/* Answers that an unauthenticated peer received, in memory that processes share. */
 struct told {
     int challenges;
     int welcomes;
@@ -20,7 +20,7 @@ struct told {
 };
 static struct told *told;
 
-/* Proofs are libsodium's. */
+/* Skip the test if libsodium, which computes the proofs, is not available. */
 static void skip_without_proofs(void)
 {
     struct trib_secret secret = {.is_set = true};
@@ -41,7 +41,7 @@ static struct start new_start(int size, const char *key)
     return s;
 }
 
-/* Rank 1 comes when the stranger is done. */
+/* Rank 1 opens after the unauthenticated peer is done. */
 static bool after_strangers(const struct start *s, int rank)
 {
     return rank == 0 || *s->flag;
@@ -64,7 +64,8 @@ static int knock(void)
     _exit(1);
 }
 
-/* The next frame of the server; false: it has hung up. */
+/* Receive the next frame of the server. Return false if the server closed the
+ * connection. */
 static bool hear(int fd, uint8_t bytes[TRIB_TCP_SMALL_BYTES],
                  struct trib_tcp_frame *out)
 {
@@ -120,7 +121,7 @@ static void say_proof(int fd, const uint8_t proof[TRIB_PROOF_BYTES])
     (void)!send(fd, bytes, n, MSG_NOSIGNAL);
 }
 
-/* Hello, the server's challenge, and what `answer` makes of it as proof. */
+/* Send a hello, receive the challenge, and send the proof that `answer` makes of it. */
 static void try_proof(void (*answer)(const struct trib_challenge *c, uint8_t *proof))
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES], proof[TRIB_PROOF_BYTES];
@@ -148,7 +149,7 @@ static void reflected(const struct trib_challenge *c, uint8_t *proof)
     memcpy(proof, c->proof, TRIB_PROOF_BYTES);
 }
 
-/* One that was right once, for a nonce of the server that has gone. */
+/* A proof that was valid for an earlier nonce of the server. */
 static void replayed(const struct trib_challenge *c, uint8_t *proof)
 {
     struct trib_tcp_hello hello = hello_of(1, true);
@@ -164,7 +165,7 @@ static void replayed(const struct trib_challenge *c, uint8_t *proof)
     trib_proof_make(&secret, &claim, TRIB_PROOF_CALLER, proof);
 }
 
-/* With the right secret, but as another rank than its hello says. */
+/* A proof with the right secret, but for another rank than in the hello. */
 static void of_another_rank(const struct trib_challenge *c, uint8_t *proof)
 {
     struct trib_tcp_hello hello = hello_of(0, true);
@@ -187,7 +188,7 @@ static void strangers_with_proofs(void)
     try_proof(of_another_rank);
 }
 
-/* Five bytes of another version, a hello without a secret, a seat claimed without a
+/* Five bytes of another version, a hello without a secret, a rank claimed without a
  * proof. */
 static void strangers_with_words(void)
 {
@@ -268,7 +269,7 @@ static void five_bytes(void)
     hear_out(fd);
 }
 
-/* Also where there is no secret. */
+/* Also without a secret. */
 TEST(test_five_bytes)
 {
     struct start s = new_start(2, NULL);
@@ -278,8 +279,8 @@ TEST(test_five_bytes)
     end_with(&s);
 }
 
-/* The rank is told at once; rank 0, which cannot know whether it was one, in the
- * end. */
+/* The other rank fails at once. Rank 0 cannot know whether the peer was a rank and
+ * fails at the end. */
 static void mismatched(const char *of_0, const char *of_1, const char *sentence,
                        const char *note)
 {
@@ -311,7 +312,7 @@ TEST(test_mismatch)
     mismatched(NULL, KEY, "has a secret, and rank 0", "has a secret (TRIB_KEY), where");
 }
 
-/* The text of trib_root_create has the secret in it. */
+/* The text of trib_root_create contains the secret. */
 TEST(test_root_text)
 {
     char root[TRIB_ROOT_TEXT_MAX], again[TRIB_ROOT_TEXT_MAX + 8];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An explicit value wins over the launcher's; the environment is the launcher here. */
+/* An explicit value overrides the value of the launcher. The environment stands in for
+ * the launcher. */
 #include "tests/harness/tribtest.h"
 
 #include <netinet/in.h>
@@ -52,7 +53,7 @@ static trib_status_t complete(struct given *g, int rank, int size, const char *r
     return status;
 }
 
-/* Answers of launchers are kept for a process: each case has one of its own. */
+/* Answers of launchers are cached per process, so each case runs in its own process. */
 static void in_process(void (*fn)(void))
 {
     int status;
@@ -85,7 +86,7 @@ static void alone(void)
 
     NEED(complete(&g, -1, 0, "") == TRIB_OK);
     NEED(g.opts.rank == 0 && g.opts.size == 1);
-    NEED(complete(&g, 3, 0, "") == TRIB_OK); /* trib_boot_open has the sentence */
+    NEED(complete(&g, 3, 0, "") == TRIB_OK); /* trib_boot_open reports the error */
     NEED(g.opts.rank == 3 && g.opts.size == 0);
 }
 
@@ -106,7 +107,7 @@ static void slurm_step(void)
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     setenv("SLURM_STEP_NODELIST", "n7", 1);
     setenv("SLURM_STEP_ID", "1", 1);
-    setenv("ENVIRONMENT", "BATCH", 1); /* srun passes it on */
+    setenv("ENVIRONMENT", "BATCH", 1); /* srun forwards it */
     NEED(complete(&g, -1, 0, NULL) == TRIB_OK);
     NEED(g.opts.rank == 1 && g.opts.size == 2 && !strcmp(g.opts.root, "n7:20178"));
 }
@@ -120,7 +121,7 @@ static void slurm_without_step(void)
     NEED(complete(&g, -1, 0, "") == TRIB_OK);
     NEED(g.opts.rank == 0 && g.opts.size == 1);
     clear_environment(NULL);
-    set_slurm("0", "1", "n1"); /* srun of one shell */
+    set_slurm("0", "1", "n1"); /* srun that started one shell */
     NEED(complete(&g, -1, 0, "") == TRIB_OK);
     NEED(g.opts.rank == 0 && g.opts.size == 1);
 }
@@ -162,7 +163,8 @@ static void nonsense(void)
     NEED(strstr(g.err.text, "PMI_FD=-1 in the environment is no number") != NULL);
     setenv("PMI_FD", "987", 1);
     NEED(complete(&g, -1, 0, "") == TRIB_ERR_BOOT);
-    setenv("PMIX_NAMESPACE", "nobody", 1); /* no server: PMIx itself, or no PMIx */
+    setenv("PMIX_NAMESPACE", "nobody", 1); /* no server: PMIx fails, or the build lacks
+                                            * it */
     setenv("PMIX_RANK", "1", 1);
     NEED(complete(&g, -1, 0, "") < 0);
     NEED(strstr(g.err.text, "PMIx") != NULL);
@@ -181,7 +183,7 @@ static void settings(void)
     NEED(g.cfg.size == 3);
 }
 
-/* Nobody else gets the port that is held, and rank 0 can listen at it. */
+/* No other program gets the reserved port, and rank 0 can listen at it. */
 static void offer(void)
 {
     struct given g;
@@ -205,7 +207,7 @@ static void offer(void)
     NEED(trib_launch_accept(&g.launch, "no\troot", "it", &g.err) == TRIB_ERR_BOOT);
 }
 
-/* Rank 1 reads rank 0's text. */
+/* Rank 1 parses the text of rank 0. */
 static void told(const char *text, const char *root)
 {
     struct given g;
@@ -218,7 +220,7 @@ static void told(const char *text, const char *root)
     NEED(strcmp(g.launch.root, root) == 0);
 }
 
-/* One host is known by its kernel, not by its name; another one's addresses are
+/* A host is identified by its kernel, not by its name. Addresses of another host are
  * tried. */
 static void accepted(void)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Ranks that real launchers start, without any TRIB_* variable.
+# Start ranks with real launchers, without any TRIB_* variable.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
@@ -9,10 +9,10 @@ openmpi=(mpirun.openmpi --oversubscribe)
 mpich=(mpiexec.hydra)
 quick=(allreduce --check --sizes "8,64K" --iters 3)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export TMPDIR=$dir # mpiruns that end remove what others begin to use
+export TMPDIR=$dir # an mpirun that ends removes files that another one starts to use
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE
 
-# Scripts of ranks are expanded by the ranks.
+# The ranks expand these scripts.
 # shellcheck disable=SC2016
 {
     thrice='for i in 1 2 3; do
@@ -20,21 +20,23 @@ unset TRIB_ROOT TRIB_RANK TRIB_SIZE
             TMPDIR=$TMPDIR/$i "$@" & jobs="$jobs $!"
         done
         for job in $jobs; do wait "$job" || exit 1; done'
-    # Rank 2 kills itself before it joins: the launcher or the boot ends the others.
+    # Rank 2 kills itself before it joins: the launcher or the boot ends the other
+    # ranks.
     orphan='if [ ${PMIX_RANK:-$PMI_RANK} = 2 ]; then kill -9 $$; fi
         echo $$ >>$0; exec "$@"'
-    # Or it lives and does not come: only the time that the boot allows ends the others.
+    # Or rank 2 lives and never joins: only the time limit of the boot ends the other
+    # ranks.
     absent='if [ ${PMIX_RANK:-$PMI_RANK} = 2 ]; then exec sleep 200; fi
         echo $$ >>$0; exec "$@"'
 }
 
-nobody_left() { # of the ranks; a launcher may end just before the last of them
+nobody_left() { # wait for the ranks: a launcher may end just before its last rank
     local left
     mapfile -t left <"$pids"
     within 20 gone "${left[@]}"
 }
 
-# LAUNCHER, command: what each must do
+# LAUNCHER, command: what each launcher must do
 starts() {
     local name=$1 before
     shift
@@ -77,12 +79,12 @@ if ! missing mpirun.openmpi "${names[@]/#/Open MPI: }"; then
 fi
 missing mpiexec.hydra "${names[@]/#/MPICH: }" || starts "MPICH" "${mpich[@]}"
 
-# Beside MPI: one socket, or one library, to the launcher for both.
+# With MPI in the same program: both use one socket, or one library, to the launcher.
 if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
     no_mpi="a program of mpicc does not load a library that is built for a sanitizer"
 fi
 
-# SOURCE, PROGRAM, MPI: by the library as it lies in the folder of the build
+# SOURCE, PROGRAM, MPI: link with the library in the build folder
 compile_mpi() {
     "mpicc.$3" "$1" -I"$source/include" -L"$build/.libs" -ltributary \
         "-Wl,-rpath,$build/.libs" -o "$2" >"$said" 2>&1
@@ -124,7 +126,7 @@ if [ -x "$dir/order.mpich" ]; then
         "${mpich[@]}" -n 2 "$dir/order.mpich" mMts
 fi
 
-# Slurm, as far as its variables go.
+# The variables of Slurm, without Slurm.
 slurm() { # JOB, RANKS THAT COME, command
     local job=$1 ranks=$2 rank jobs=() code=0
     shift 2
@@ -139,8 +141,9 @@ slurm() { # JOB, RANKS THAT COME, command
     return $code
 }
 
-# The port comes from the job's number and may be somebody's: then another job is tried.
-# 0 or 1 for the wanted end, words that must be said, RANKS THAT COME, command
+# The port is derived from the number of the job and may be in use: then try another
+# job. Arguments: 0 or 1 for the expected end, words that must be printed, RANKS THAT
+# COME, command
 slurm_says() {
     local end=$1 words=$2 job
     shift 2
@@ -160,7 +163,8 @@ result $? "Slurm: four ranks"
 TRIB_BOOT_TIMEOUT_MS=6000 slurm_says 1 "rank 3 of 4 did not come" 3 \
     "$perf" "${quick[@]}"
 result $? "Slurm: a rank does not come"
-# Somebody has the port of the job: it is Slurm's, and no TRIB_ROOT of the user's.
+# Another process listens at the port of the job. The port is from Slurm, not from
+# TRIB_ROOT.
 job=$$
 TRIB_RANK=0 TRIB_SIZE=2 TRIB_ROOT=localhost:$((20000 + job % 10000)) TRIB_BOOT_TIMEOUT_MS=20000 \
     "$perf" "${quick[@]}" >/dev/null 2>&1 </dev/null &

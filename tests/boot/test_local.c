@@ -5,8 +5,7 @@
 
 #include "boot/shm_rendezvous.h"
 
-/* A start on a rendezvous of its own; free it with boottest_free and
- * trib_local_destroy. */
+/* Start on a new rendezvous. Free it with boottest_free and trib_local_destroy. */
 static struct start new_start(int size)
 {
     struct start s = {.size = size, .boot_ms = 30000, .stop_ms = 300};
@@ -49,7 +48,7 @@ static int thread_rank(int rank, int size, void *arg)
     return 0;
 }
 
-/* Threads meet, and the same ranks meet again on the same rendezvous. */
+/* Threads connect, and the same ranks connect again on the same rendezvous. */
 TEST(test_threads_again)
 {
     struct start s = new_start(6);
@@ -66,7 +65,7 @@ TEST(test_processes_again)
     trib_local_destroy(s.local);
 }
 
-/* After a start that failed the same rendezvous serves for the next. */
+/* A rendezvous can be used again after a failed start. */
 TEST(test_again_after_failure)
 {
     struct start s = new_start(3);
@@ -133,7 +132,7 @@ TEST(test_stop_with_defaults)
     end_start(&s);
 }
 
-/* A rank that runs, however slowly, is no stopped one. */
+/* A slow rank that still runs does not count as stopped. */
 TEST(test_slow_rank)
 {
     struct start s = new_start(3);
@@ -157,7 +156,7 @@ TEST(test_failure_is_told)
     end_start(&s);
 }
 
-/* Ranks 1 and 2 come when the start has failed. */
+/* Ranks 1 and 2 open after the start has failed. */
 static bool too_late(const struct start *s, int rank)
 {
     return rank == 0 || rank == 3 || s->seen[0].done;
@@ -170,7 +169,7 @@ TEST(test_missing)
     s.boot_ms = 2000 * (int)tribtest_slowness();
     s.may_open = too_late;
     boottest_run(&s);
-    /* Those that come too late are told the same. */
+    /* late ranks get the same error */
     boottest_all_failed(&s, TRIB_ERR_BOOT,
                         "ranks 1-2 of 4 did not come to phase address", 0);
     end_start(&s);
@@ -227,7 +226,7 @@ TEST(test_ranks_that_differ)
     trib_local_destroy(s.local);
 }
 
-/* Roots that are no boards. */
+/* Roots that are not a rendezvous. */
 TEST(test_bad_roots)
 {
     static const char *const roots[] = {"local:/proc/1/fd/9999", "local:/dev/null",
@@ -263,8 +262,8 @@ TEST(test_public_functions)
     trib_local_destroy(local);
 }
 
-/* Whoever maps the rendezvous can write any number there: it becomes an error that
- * there is. */
+/* Each process that maps the rendezvous can write any number there: it is reported as
+ * an existing error status. */
 TEST(test_fail_of_no_kind)
 {
     static const int32_t wrong[] = {-12345, INT32_MIN};
@@ -285,7 +284,7 @@ TEST(test_fail_of_no_kind)
     close(fd);
 }
 
-/* A rendezvous of another release is named as such, whatever follows its first
+/* A rendezvous of another release is reported as such, whatever follows its first
  * fields. */
 TEST(test_rendezvous_of_others)
 {
@@ -300,7 +299,7 @@ TEST(test_rendezvous_of_others)
     head[8]++;
     assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_ERR_UNSUPPORTED);
     assert_string_equal(found.release, "9.9.9-\\x1b[31m");
-    head[8] = 4; /* too old to have a name there */
+    head[8] = 4; /* too old to have a name */
     assert_status(trib_rendezvous_map(fd, 0, &found), TRIB_ERR_UNSUPPORTED);
     assert_string_equal(found.release, "");
     head[0]++;
@@ -309,7 +308,7 @@ TEST(test_rendezvous_of_others)
     close(fd);
 }
 
-/* Nobody can shrink the rendezvous under the others. */
+/* No process can shrink the rendezvous while others use it. */
 TEST(test_rendezvous_is_sealed)
 {
     struct trib_rendezvous rendezvous;
@@ -337,10 +336,10 @@ TEST(test_process_states)
     kill(pid, SIGSTOP);
     waitpid(pid, NULL, WUNTRACED);
     assert_int_equal(trib_process_look(&process), TRIB_PROCESS_STOPPED);
-    process.start += 1000; /* the pid has been given to another */
+    process.start += 1000; /* the kernel has reused the pid */
     assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
     process.start -= 1000;
-    process.space++; /* not ours to look at */
+    process.space++; /* in another pid namespace */
     assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
     process.space--;
     kill(pid, SIGKILL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client against a launcher that is a list of answers. */
+/* The PMI client against a launcher that is a list of answers. */
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 
 #define STEPS 7
 
-/* The launcher's part: it reads a line, then writes the next answer as it is. */
+/* The launcher: reads a line, then writes the next answer. */
 struct server {
     int fd;
     const char *answers[STEPS + 1]; /* NULL: hang up */
-    bool silent; /* stay, instead of hanging up */
-    int patience_ms; /* of the client; 0: much more than it needs */
+    bool silent; /* keep the connection open */
+    int patience_ms; /* timeout of the client; 0: much more than it needs */
     char heard[STEPS * 128];
     pthread_t thread;
 };
@@ -103,7 +103,7 @@ TEST(test_tells)
     char text[64] = "node3:99";
 
     replies(&s, good);
-    s.answers[1] = "cmd=maxes vallen_max=8\n"; /* with its zero */
+    s.answers[1] = "cmd=maxes vallen_max=8\n"; /* including its terminating zero */
     assert_status(pass(&s, 0, text, &err), TRIB_ERR_BOOT);
     assert_non_null(strstr(err.text, "the text is too long for the launcher"));
     replies(&s, good);
@@ -116,7 +116,7 @@ TEST(test_tells)
                                     "cmd=finalize\n"));
 }
 
-/* One answer is wrong: an error that says so, whatever it is. */
+/* Each wrong answer results in an error message. */
 TEST(test_wrong_answers)
 {
     static char endless[TRIB_PMI_LINE_BYTES + 64];
@@ -165,7 +165,7 @@ TEST(test_wrong_answers)
     }
 }
 
-/* A rank that never comes: the barrier does not open. */
+/* A rank never joins, so the barrier does not complete. */
 TEST(test_silence)
 {
     struct server s;

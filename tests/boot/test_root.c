@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A meeting place by text: its port is kept, ranks meet there, many can be had at
- * once. */
+/* A root created by trib_root_create: the port is reserved, ranks connect there, and
+ * many roots can exist at once. */
 #include "tests/harness/tribtest.h"
 
 #include <errno.h>
@@ -63,14 +63,14 @@ TEST(test_ranks_meet)
 
     assert_status(trib_root_create(&root), TRIB_OK);
     assert_true(strlen(trib_root_text(root)) < TRIB_ROOT_TEXT_MAX);
-    assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable takes
-                                                                * each */
+    assert_true(TRIB_ROOT_TEXT_MAX <= TRIB_CONFIG_TEXT_BYTES); /* the variable can hold
+                                                                * each text */
     meet_at(trib_root_text(root));
-    meet_at(trib_root_text(root)); /* and again, as the port is still kept */
+    meet_at(trib_root_text(root)); /* and again: the port is still reserved */
     trib_root_destroy(root);
 }
 
-/* Behind the place the text has the job's secret. */
+/* The text contains the secret of the job after the address. */
 static void parse_text(const trib_root_t *root, struct trib_tcp_root *out)
 {
     char text[TRIB_ROOT_TEXT_MAX];
@@ -80,7 +80,7 @@ static void parse_text(const trib_root_t *root, struct trib_tcp_root *out)
     assert_true(trib_tcp_root_parse(text, out));
 }
 
-/* Another program gets no such port, neither by chance nor by asking for it. */
+/* Another program cannot get the reserved port, by chance or by request. */
 TEST(test_port_is_kept)
 {
     struct trib_tcp_root parsed;
@@ -98,7 +98,8 @@ TEST(test_port_is_kept)
     close(fd);
 }
 
-/* Addresses follow the name, which other hosts need not know. */
+/* The text lists addresses after the name, because other hosts may not resolve the
+ * name. */
 TEST(test_names_addresses)
 {
     struct trib_tcp_root parsed;
@@ -123,7 +124,7 @@ TEST(test_many)
         trib_root_destroy(roots[i]);
 }
 
-/* Meeting places of a range have different ports of it, until it has no more. */
+/* Roots created in a range have different ports of the range, until none is left. */
 TEST(test_range)
 {
     enum { PORTS = 4 };
@@ -141,7 +142,7 @@ TEST(test_range)
             assert_string_not_equal(trib_root_text(roots[n]), trib_root_text(roots[j]));
         n++;
     }
-    assert_in_range(n, 1, PORTS); /* others may have some of them */
+    assert_in_range(n, 1, PORTS); /* other programs may use some of them */
     assert_null(roots[n]);
     snprintf(number, sizeof(number), "%d", base);
     assert_non_null(strstr(trib_last_error(NULL), "in use"));
@@ -153,7 +154,7 @@ TEST(test_range)
         trib_root_destroy(roots[i]);
 }
 
-/* One port, at which some program listens. */
+/* A range of one port, at which another program listens. */
 TEST(test_port_in_use)
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
@@ -171,11 +172,12 @@ TEST(test_port_in_use)
     close(fd);
     assert_status(trib_root_create_at(one, &root), TRIB_OK);
     meet_at(trib_root_text(root));
-    meet_at(trib_root_text(root)); /* sockets of the first meeting are no hindrance */
+    meet_at(trib_root_text(root)); /* sockets of the first exchange do not block the
+                                    * port */
     trib_root_destroy(root);
 }
 
-/* The text has the host that was asked for, and no other. */
+/* The text contains only the requested host. */
 TEST(test_host)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]",

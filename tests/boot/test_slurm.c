@@ -53,7 +53,7 @@ TEST(test_no_list)
             fail_msg("\"%s\" gave \"%s\"", lists[i], host);
 }
 
-/* A name that just fits, and one that does not. */
+/* A name that just fits, and one that is too long. */
 TEST(test_room)
 {
     char host[5];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listener for newcomers evicts connections: a flood evicts its own. */
+/* A listener for newcomers evicts connections. A flood from one source evicts only
+ * connections of that source. */
 #include "tests/harness/tribtest.h"
 
 #include <arpa/inet.h>
@@ -76,7 +77,8 @@ static bool is_closed(int fd)
     return poll(&p, 1, 0) == 1 && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-/* Wait until the listener has closed all but `left`; the test has a deadline. */
+/* Wait until the listener has closed all but `left` connections; the test has a
+ * deadline. */
 static void wait_evicted(const int *fds, int n, int left)
 {
     int open;
@@ -89,7 +91,7 @@ static void wait_evicted(const int *fds, int n, int left)
     } while (open > left);
 }
 
-/* A newcomer's connection, older than a flood from elsewhere, is not evicted by it. */
+/* A flood from another source does not evict an older connection of a newcomer. */
 TEST(test_flood_evicts_its_own)
 {
     uint16_t port;
@@ -109,7 +111,7 @@ TEST(test_flood_evicts_its_own)
     close(newcomer);
 }
 
-/* Within one source the oldest go first. */
+/* The oldest connections of a source are evicted first. */
 TEST(test_oldest_first)
 {
     uint16_t port;
@@ -129,7 +131,7 @@ TEST(test_oldest_first)
         close(flood[i]);
 }
 
-/* A newcomer that falls silent is given up after the limit for ranks, or, where that is
+/* A silent newcomer is disconnected after the limit for ranks or, where that limit is
  * 0, after the 3 s of docs/limits.md. */
 TEST(test_silence)
 {

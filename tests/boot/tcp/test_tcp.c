@@ -11,7 +11,8 @@
 
 static char root_text[64];
 
-/* In the place of libc's: asks no server, and "mute.invalid" is never answered. */
+/* Replaces the getaddrinfo of libc: contacts no name server, and never answers for
+ * "mute.invalid". */
 int getaddrinfo(const char *restrict node, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict out)
 {
@@ -30,8 +31,8 @@ int getaddrinfo(const char *restrict node, const char *restrict service,
 }
 
 /*
- * A start at a port of its own. A busy machine silences nobody for stop_ms; cases that
- * wait for it to pass set a shorter one.
+ * Start at a separate port. stop_ms is long, so that no rank on a busy machine counts
+ * as silent; cases that wait for the limit set a shorter one.
  */
 static struct start new_start(int size)
 {
@@ -116,7 +117,7 @@ TEST(test_names_and_ipv6)
     }
 }
 
-/* A rank that takes longer than stop_timeout_ms, but lives, is waited for. */
+/* Ranks wait for a rank that takes longer than stop_timeout_ms but is alive. */
 TEST(test_slow_rank)
 {
     struct start s = new_start(3);
@@ -151,7 +152,7 @@ TEST(test_death)
             s.victim = victims[i % 3];
             s.point = point;
             boottest_run(&s);
-            /* Rank 0 may go before the others have heard who it is. */
+            /* Rank 0 may end before the others have learned its identity. */
             if (s.victim == 0 && point == POINT_OPEN)
                 boottest_all_failed(&s, TRIB_ERR_PEER_LOST, "rank 0", 10000);
             else
@@ -207,7 +208,7 @@ TEST(test_failure_is_told)
     }
 }
 
-/* Ranks 1, 3 and 4 come when the others have given up. */
+/* Ranks 1, 3 and 4 open after the others have failed. */
 static bool too_late(const struct start *s, int rank)
 {
     return rank == 0 || rank == 2 || (s->seen[0].done && s->seen[2].done);
@@ -322,13 +323,13 @@ TEST(test_foreign_address)
 {
     struct start s = new_start(1);
 
-    s.root = "192.0.2.1:4711"; /* reserved for documentation: nobody's */
+    s.root = "192.0.2.1:4711"; /* reserved for documentation, never assigned */
     boottest_run(&s);
     boottest_all_failed(&s, TRIB_ERR_BOOT, "is no address of", 0);
     boottest_free(&s);
 }
 
-/* Rank 1 comes when the strangers are there. */
+/* Rank 1 opens after the unauthenticated peers have connected. */
 static bool after_strangers(const struct start *s, int rank)
 {
     return rank == 0 || *s->flag;
@@ -340,7 +341,7 @@ static void free_flag(struct start *s)
     boottest_free(s);
 }
 
-/* Strangers: port scanners, browsers, half a hello, many at once. */
+/* Unauthenticated peers: port scanners, browsers, half a hello, many at once. */
 TEST(test_strangers)
 {
     static const char http[] = "GET / HTTP/1.1\r\n\r\n";
@@ -373,7 +374,7 @@ TEST(test_strangers)
     free_flag(&s);
 }
 
-/* Rank 0 may open so many files beside those that it has. */
+/* Let rank 0 open at most `more` files in addition to those already open. */
 static void limit_files(int more)
 {
     const int lowest = open("/dev/null", O_RDONLY);
@@ -399,8 +400,8 @@ static bool with_too_few_files(const struct start *s, int rank)
     return true;
 }
 
-/* poll() takes no more entries than files may be open: only those of open ones
- * count. */
+/* poll() rejects more entries than files may be open, so only open entries are
+ * passed. */
 TEST(test_few_files)
 {
     struct start s = new_start(8);
@@ -411,7 +412,8 @@ TEST(test_few_files)
     boottest_free(&s);
 }
 
-/* All ranks are told at once what limits them, also those that cannot be let in. */
+/* All ranks get the error about the limit at once, also those whose connection is
+ * refused. */
 TEST(test_too_few_files)
 {
     const uint64_t begin = trib_now_ns();
@@ -425,8 +427,8 @@ TEST(test_too_few_files)
     boottest_free(&s);
 }
 
-/* Five bytes would do: only who said so is told, and rank 0 in the log and in the
- * end. */
+/* Five bytes are enough. Only the sender gets the error; rank 0 logs it and reports it
+ * at the end. */
 TEST(test_other_version)
 {
     static const char bytes[] = "Trib\7\1\0\0\0\0\0\0\0\0\0\0";
@@ -458,7 +460,7 @@ TEST(test_other_version)
     free_flag(&s);
 }
 
-/* At the port something else answers: rank 1 says so. */
+/* Another server listens at the port: rank 1 reports that. */
 TEST(test_foreign_server)
 {
     struct start s = new_start(2);
