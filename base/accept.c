@@ -2,10 +2,25 @@
 #include "base/accept.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 
+#include "base/addresses.h"
+#include "base/fd.h"
 #include "base/time.h"
 
 #define SAY_AGAIN_NS (UINT64_C(60) * 1000000000)
+
+int trib_accept_next(int listener, uint8_t ip_out[16])
+{
+    struct sockaddr_storage from = {0};
+    socklen_t len = sizeof(from);
+    const int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &len,
+                                        SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+    if (fd >= 0)
+        trib_net_ip((struct sockaddr *)&from, ip_out);
+    return fd;
+}
 
 static bool is_for_one(int error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Back-off for listeners of a process that is out of descriptors.
+ * Accepting, and back-off for listeners of a process that is out of descriptors.
  *
  * A connection that accept() could not take stays queued, and its listener stays
  * readable, so polling it would spin. The listener is skipped for a moment instead, and
@@ -19,6 +19,14 @@ struct trib_accept_pause {
     uint64_t until; /* on the clock of trib_now_ns; 0: no pause */
     uint64_t said; /* when a warning was last due; 0: never */
 };
+
+/**
+ * trib_accept_next - accept the next connection at a TCP listener.
+ *
+ * ip_out   the peer's address, as in base/addresses.h
+ * returns  a non-blocking socket, or -1 with errno
+ */
+int trib_accept_next(int listener, uint8_t ip_out[16]);
 
 /**
  * trib_accept_failed - record a failure of accept().

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libbase.la
 libtributary_all_la_LIBADD += libbase.la
 libbase_la_SOURCES = \
 	base/accept.c base/accept.h \
+	base/acceptor.c base/acceptor.h \
 	base/addresses.c base/addresses.h \
 	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h base/config_report.h \
