@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,6 +15,8 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+
+enum { HELLO_MS = 5000 }; /* for connections that send no hello */
 
 static int open_socket(int type, int *family_out)
 {
@@ -104,23 +107,38 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
     return TRIB_ERR_SYSTEM;
 }
 
-int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
+void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t ip[16])
 {
-    struct sockaddr_storage from = {0};
-    socklen_t len = sizeof(from);
-    int fd = trib_fd_keep(accept4(port->fd, (struct sockaddr *)&from, &len,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
-
-    if (fd < 0)
-        return -1;
-    trib_net_ip((struct sockaddr *)&from, ip_out);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    if (trib_net_is_loopback(ip_out))
+    if (trib_net_is_loopback(ip))
         (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, TRIB_NET_UNPACED,
                          sizeof(TRIB_NET_UNPACED) - 1);
     if (port->fenced) /* inherited, and no longer needed */
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
+}
+
+int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
+{
+    int fd = trib_accept_next(port->fd, ip_out);
+
+    if (fd >= 0)
+        trib_net_accepted(port, fd, ip_out);
     return fd;
+}
+
+trib_status_t trib_net_acceptor_open(struct trib_acceptor *a,
+                                     const struct trib_net_rank *rank,
+                                     const struct trib_net_port *port,
+                                     struct trib_error *err)
+{
+    a->component = rank->component;
+    snprintf(a->cannot, sizeof(a->cannot),
+             "rank %d cannot accept connections from peers", rank->self);
+    a->port = port->port;
+    a->max = a->batch = rank->size + TRIB_NET_UNAUTHENTICATED;
+    a->hello_ms = HELLO_MS;
+    return trib_acceptor_open(a) ? TRIB_OK
+                                 : trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
 }
 
 uint64_t trib_net_space(void)

@@ -12,6 +12,7 @@
 
 #include <tributary/status.h>
 
+#include "base/acceptor.h"
 #include "base/addresses.h"
 #include "base/idle_function.h"
 
@@ -35,6 +36,13 @@ struct trib_net_port {
     int family; /* AF_INET6, which also accepts IPv4; AF_INET if the host has no IPv6 */
     uint16_t port;
     bool fenced; /* trib_net_fence attached a filter */
+};
+
+/* The rank that listens, and its transport, for log lines. */
+struct trib_net_rank {
+    const char *component;
+    int self;
+    int size;
 };
 
 /**
@@ -66,6 +74,22 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
  * returns  a non-blocking socket with TCP_NODELAY, or -1 with errno
  */
 int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16]);
+
+/** trib_net_accepted - set the options of a connection accepted at a port, such as
+ * TCP_NODELAY. */
+void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t ip[16]);
+
+/**
+ * trib_net_acceptor_open - open the acceptor of a rank's port: a place for each rank,
+ * and some for others.
+ *
+ * a        its ops, owner and log are set
+ * errors   TRIB_ERR_NO_MEMORY
+ */
+trib_status_t trib_net_acceptor_open(struct trib_acceptor *a,
+                                     const struct trib_net_rank *rank,
+                                     const struct trib_net_port *port,
+                                     struct trib_error *err);
 
 /* Addresses that a host offers to peers, in order of preference. If `met` is set, the
  * first is the address that it used in the ranks' rendezvous. */

@@ -65,8 +65,7 @@ static void release(struct tcp *tcp)
         free(tcp->peers[i].queue);
         trib_peer_liveness_free(&tcp->peers[i].base.liveness);
     }
-    for (int i = 0; i < tcp->n_pending; i++)
-        close(tcp->pending_conns[i].fd);
+    trib_acceptor_close(&tcp->acceptor);
     close_fd(tcp->listener.fd);
     close_fd(tcp->wakeup_fd);
     close_fd(tcp->epoll);
@@ -75,7 +74,6 @@ static void release(struct tcp *tcp)
     pthread_mutex_destroy(&tcp->lock);
     free(tcp->peers);
     free(tcp->inlets);
-    free(tcp->pending_conns);
     free(tcp);
 }
 
@@ -98,12 +96,10 @@ static struct tcp *make(const struct trib_transport_opts *opts)
     tcp->stops_at = trib_now_ns();
     tcp->peers = calloc((size_t)opts->size, sizeof(*tcp->peers));
     tcp->inlets = calloc((size_t)opts->size, sizeof(*tcp->inlets));
-    tcp->max_pending = opts->size + TRIB_NET_UNAUTHENTICATED;
-    tcp->pending_conns = calloc((size_t)tcp->max_pending, sizeof(*tcp->pending_conns));
     for (int i = 0; tcp->peers && i < opts->size; i++)
         tcp->peers[i] =
             (struct tcp_peer){.own = -1, .fd = -1, .next_fd = -1, .in = {.fd = -1}};
-    if (tcp->peers && tcp->inlets && tcp->pending_conns)
+    if (tcp->peers && tcp->inlets)
         return tcp;
     release(tcp);
     return NULL;
@@ -227,7 +223,7 @@ static int tcp_poll(struct trib_transport *t, struct trib_event *events, int max
         if (now >= tcp->tick_at) {
             tcp->tick_at = now + TICK_NS;
             trib_tcp_tick(tcp);
-        } else if (tcp->n_pending || tcp->n_inlets < tcp->size - 1) {
+        } else if (tcp->acceptor.n || tcp->n_inlets < tcp->size - 1) {
             trib_tcp_accept(tcp);
             trib_tcp_progress_pending(tcp);
             trib_tcp_poll_outlets(tcp, slept ? tcp->size : 1);

@@ -13,9 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/accept.h"
+#include "base/acceptor.h"
 #include "base/proof.h"
-#include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/peer.h"
 #include "transport/common/region_table.h"
@@ -106,16 +105,10 @@ struct tcp_peer {
 
 /* A connection whose hello or proof is not complete yet. */
 struct tcp_pending_conn {
-    int fd;
-    size_t have; /* bytes of hello, or of answer */
+    struct trib_pending base;
     struct trib_proof proof; /* TRIB_PROOF_NEW: the hello is incomplete or refused */
-    bool closed; /* its stream has ended */
-    bool for_owner; /* it was not challenged, or its proof failed: the owner answers */
     uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
-    uint8_t ip[16];
     struct tcp_hello hello;
-    uint64_t until;
-    bool refused; /* a refusal was sent; until `until` the peer may read it */
 };
 
 struct tcp {
@@ -133,17 +126,11 @@ struct tcp {
      * of peers whose proof is awaited; -1: no secret */
     int proofs;
     struct trib_net_port listener;
-    struct trib_unauthenticated unauthenticated; /* limits the warnings */
     int wakeup_fd; /* eventfd: ends this rank's own wait */
     int epoll; /* all sockets and wakeup_fd */
     pthread_mutex_t lock;
     struct tcp_peer *peers;
-    /* [max_pending]; protected by `lock`, like n_pending */
-    struct tcp_pending_conn *pending_conns;
-    _Atomic int n_pending;
-    int max_pending;
-    struct trib_accept_pause pause; /* of the listener, while no descriptor is free */
-    bool listener_paused; /* the listener is not in `epoll` */
+    struct trib_acceptor acceptor; /* its table is protected by `lock` */
     int *inlets; /* peers whose frames are received here */
     int n_inlets;
     int next_inlet;

@@ -57,14 +57,15 @@ bool trib_tcp_send_challenge(struct tcp *tcp, struct tcp_pending_conn *pending)
     assert(pending->hello.key == tcp->local.key); /* check_hello() */
     pending->proof = proof_of(&pending->hello, tcp->self);
     pending->proof.more |= c.head.imm << 16;
-    pending->have = 0;
+    trib_pending_expect(&pending->base, pending->answer, sizeof(pending->answer));
     /* The send buffer of a new connection has room for it. */
     if (!trib_proof_challenge(tcp->secret, &pending->proof, &c.challenge) ||
-        send(pending->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
+        send(pending->base.fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(c))
         return false;
     /* The peer answers at its next poll, which may be as late as timeout_ms allows. */
     uint64_t until = trib_limit_deadline(tcp->cfg->timeout_ms);
-    pending->until = until > pending->until ? until : pending->until;
+    if (until > pending->base.until)
+        pending->base.until = until;
     return true;
 }
 /* Connecting side ------------------------------------------------------------------ */

@@ -78,18 +78,18 @@ TEST(test_silent_unauthenticated)
     assert_status(pair.t[1]->ops->address(pair.t[1], &address), TRIB_OK);
     for (int i = 0; i < CROWD; i++)
         fd[i] = dial(pair_ip_address(&pair, 1).port);
-    for (int i = 0; i < 4000 && tcp->n_pending < CROWD; i++)
+    for (int i = 0; i < 4000 && tcp->acceptor.n < CROWD; i++)
         assert_int_equal(pair_poll(&pair, 1, 5, &e), 0);
-    assert_int_equal(tcp->n_pending, CROWD);
+    assert_int_equal(tcp->acceptor.n, CROWD);
     for (int i = 0; i < CROWD; i++) /* they have all the time, the last but one least */
-        tcp->pending_conns[i].until =
+        tcp->acceptor.pending[i]->until =
             trib_deadline_ms(3600000 + 1000 * (i != CROWD - 2));
     assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_OK);
     struct trib_write w = {.imm = 5};
     assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
     assert_int_equal(pair_poll(&pair, 1, (int)(20000 * tribtest_slowness()), &e), 1);
     assert_int_equal(e.imm, 5);
-    assert_int_equal(tcp->n_pending, CROWD - 1);
+    assert_int_equal(tcp->acceptor.n, CROWD - 1);
     for (int i = 0; i < CROWD; i++) {
         if (i == CROWD - 2)
             assert_int_equal(recv(fd[i], &byte, 1, 0), 0);
