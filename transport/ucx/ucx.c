@@ -77,8 +77,6 @@ static struct ucx *make(const struct trib_transport_opts *opts,
     u->stops_at = trib_now_ns();
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->links, NULL);
-    u->max_pending = opts->size + TRIB_NET_UNAUTHENTICATED;
-    u->pending_conns = calloc((size_t)u->max_pending, sizeof(*u->pending_conns));
     u->peers = calloc((size_t)opts->size, sizeof(*u->peers));
     for (int i = 0; u->peers && i < opts->size; i++)
         u->peers[i].out = u->peers[i].in = -1;
@@ -107,6 +105,7 @@ static void release(struct ucx *u)
         u->fetches = f->next;
         free(f);
     }
+    trib_acceptor_close(&u->acceptor);
     close_fd(u->listener.fd);
     close_fd(u->wakeup_fd);
     close_fd(u->stop);
@@ -114,7 +113,6 @@ static void release(struct ucx *u)
     close_fd(u->manager_epoll);
     trib_ip_endpoint_close(&u->local);
     trib_table_free(&u->table);
-    free(u->pending_conns);
     free(u->peers);
     free(u);
 }
@@ -156,7 +154,7 @@ static trib_status_t ucx_open(const struct trib_transport_opts *opts,
     if (status != TRIB_OK)
         return status;
     struct ucx *u = make(opts, &s);
-    if (!u || !u->peers || !u->pending_conns) {
+    if (!u || !u->peers) {
         if (u)
             take_down(u);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");

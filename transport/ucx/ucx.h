@@ -27,9 +27,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/accept.h"
+#include "base/acceptor.h"
 #include "base/proof.h"
-#include "base/unauthenticated.h"
 #include "transport/common/heartbeat.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/common/region_table.h"
@@ -106,13 +105,10 @@ struct ucx_peer {
 
 /* An accepted connection whose handshake is incomplete. */
 struct ucx_pending_conn {
-    int fd;
-    uint32_t have;
-    uint64_t until;
-    bool refused; /* refusal sent; the peer has until `until` to read it */
+    struct trib_pending base;
+    uint64_t refusal; /* as in UCX_REFUSE */
     struct trib_proof proof; /* TRIB_PROOF_NEW: hello and name are incomplete */
     uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
-    uint8_t ip[16];
     struct ucx_hello hello;
     uint8_t *name; /* from trib_ucx_name_room */
 };
@@ -128,7 +124,6 @@ struct ucx {
     struct trib_ip_endpoint local;
     const struct trib_secret *secret; /* NULL or not set: the job has no secret */
     struct trib_idle *idle; /* called while connecting; or NULL */
-    struct trib_unauthenticated unauthenticated; /* manager only */
     uint64_t settings;
     uint32_t depth; /* capacity of send_reqs, a power of two */
     uint32_t release; /* UCX's version */
@@ -151,14 +146,11 @@ struct ucx {
     int stop; /* eventfd: stops the manager */
     int manager_epoll; /* the manager sleeps on this */
     struct trib_net_port listener;
-    struct trib_accept_pause pause; /* manager only */
-    bool accept_paused; /* the listener is not in manager_epoll */
+    struct trib_acceptor acceptor; /* manager only */
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
     struct ucx_peer *peers;
-    struct ucx_pending_conn *pending_conns; /* [max_pending], manager only */
-    int n_pending, max_pending;
     _Atomic bool async_events; /* state of some peer has changed (gone, fault, ...) */
     _Atomic bool slept; /* the next poll must check the clock */
     uint32_t polls_seen; /* helper only */

@@ -22,12 +22,8 @@
 #include "transport/ucx/ucx.h"
 
 enum {
-    HELLO_MS = 5000, /* for connections that send no hello */
-    REFUSED_MS = 1000, /* for a refused peer to read the reason before the connection
-                        * ends */
     WIRE_MS = 10000, /* limit for progressing a wire-up */
     PROGRESS_MS = 1, /* interval of progress during wire-up */
-    CHECK_MS = 50, /* interval between checks for overdue pending connections */
     EVENTS_MAX = 32,
 };
 
@@ -168,13 +164,7 @@ static uint64_t check_hello(const struct ucx *u, const struct ucx_hello *h)
     return UCX_WELCOME_HERE;
 }
 
-static void warn(struct ucx *u, const struct ucx_pending_conn *c, const char *what)
-{
-    trib_unauthenticated_warn(&u->unauthenticated, u->log, "ucx", c->ip,
-                              u->listener.port, what);
-}
-
-static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)
+static void refuse(struct ucx *u, struct ucx_pending_conn *c)
 {
     static const char *const reasons[] = {
         [UCX_OTHER_VERSION] = "uses another version of the ucx protocol",
@@ -187,15 +177,12 @@ static void refuse(struct ucx *u, struct ucx_pending_conn *c, uint64_t why)
         [UCX_OTHER_FLAGS] = TRIB_PROOF_ONE_SIDED,
         [UCX_NOT_PROVED] = TRIB_PROOF_UNPROVED,
     };
-    uint32_t reason = (uint32_t)why;
+    uint32_t reason = (uint32_t)c->refusal;
 
-    assert(!c->refused && why != UCX_WELCOME_HERE);
+    assert(c->refusal != UCX_WELCOME_HERE);
     if (reason != UCX_HAS_LEFT)
-        warn(u, c, reasons[reason]);
-    send_control(c->fd, UCX_REFUSE, why);
-    (void)shutdown(c->fd, SHUT_WR);
-    c->refused = true;
-    c->until = trib_deadline_ms(REFUSED_MS);
+        trib_acceptor_warn(&u->acceptor, &c->base, reasons[reason]);
+    send_control(c->base.fd, UCX_REFUSE, c->refusal);
 }
 
 /* Take `lock` from the manager. The owner busy-polls and would starve this thread; it
@@ -229,193 +216,117 @@ static uint64_t prepare_endpoint(struct ucx *u, const struct ucx_pending_conn *c
     return status == UCS_OK ? UCX_WELCOME_HERE : refusal(UCX_NO_ENDPOINT, 0);
 }
 
-/* Answer a complete handshake. Return true if it became a peer. */
-static bool finish_handshake(struct ucx *u, struct ucx_pending_conn *c)
+/* Welcome the peer of a complete handshake, or return the refusal. */
+static uint64_t welcome(struct ucx *u, const struct ucx_pending_conn *c)
 {
     struct ucx_peer *p = &u->peers[c->hello.rank];
     uint64_t why = prepare_endpoint(u, c);
+    const int fd = c->base.fd;
 
-    assert(!c->refused);
     pthread_mutex_lock(&u->links);
     if (why == UCX_WELCOME_HERE && p->closed) /* closed since prepare_endpoint() */
         why = UCX_HAS_LEFT;
     if (why == UCX_WELCOME_HERE) {
-        send_control(c->fd, UCX_WELCOME, u->name_len);
-        if (send(c->fd, u->name, u->name_len, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        send_control(fd, UCX_WELCOME, u->name_len);
+        if (send(fd, u->name, u->name_len, MSG_DONTWAIT | MSG_NOSIGNAL) !=
             (ssize_t)u->name_len)
-            (void)shutdown(c->fd, SHUT_RDWR);
-        p->in = c->fd;
+            (void)shutdown(fd, SHUT_RDWR);
+        p->in = fd;
         p->wire_until = trib_deadline_ms(WIRE_MS);
-        trib_ucx_watch_fd(u, c->fd, c->hello.rank, false);
+        trib_ucx_watch_fd(u, fd, c->hello.rank, false);
     }
     pthread_mutex_unlock(&u->links);
-    if (why == UCX_WELCOME_HERE)
+    return why;
+}
+
+static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
+{
+    struct ucx_pending_conn *c = calloc(1, sizeof(*c));
+    struct ucx *u = owner;
+
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    trib_net_accepted(&u->listener, fd, ip);
+    trib_pending_expect(&c->base, &c->hello, sizeof(c->hello));
+    return &c->base;
+}
+
+/* Check the hello, then receive the worker address, then the proof. */
+static bool judge(void *owner, struct trib_pending *p)
+{
+    struct ucx_pending_conn *c = (struct ucx_pending_conn *)p;
+    struct ucx *u = owner;
+
+    assert(!c->refusal && (!c->proof.step || p->to == c->answer));
+    if (p->to == (uint8_t *)&c->hello && p->have >= sizeof(c->hello.magic) &&
+        c->hello.magic != UCX_MAGIC)
         return true;
-    refuse(u, c, why);
-    return false;
-}
-
-/* Check for end of stream: the other side has read the refusal and closed. */
-static bool is_closed(int fd)
-{
-    char rest[4096];
-    ssize_t n;
-
-    do {
-        n = recv(fd, rest, sizeof(rest), MSG_DONTWAIT);
-    } while (n > 0);
-    return n == 0 || (errno != EAGAIN && errno != EINTR);
-}
-
-/* Return where the next byte after the hello goes: first the worker address, then the
- * proof. *left_out receives the bytes missing there. */
-static uint8_t *recv_place(struct ucx_pending_conn *c, uint32_t *left_out)
-{
-    uint32_t at = c->have - (uint32_t)sizeof(c->hello), name = c->hello.name_len;
-
-    assert(c->have >= sizeof(c->hello));
-    *left_out = at < name ? name - at : name + (uint32_t)sizeof(c->answer) - at;
-    return at < name ? c->name + at : c->answer + (at - name);
-}
-
-/* Read the next bytes of hello, address and proof. Return a negative value if none will
- * come, 0 if none are available now. */
-static ssize_t recv_pending(struct ucx_pending_conn *c)
-{
-    const uint32_t whole = sizeof(c->hello);
-    bool head = c->have < whole;
-    uint32_t left = whole - c->have;
-    uint8_t *to = head ? (uint8_t *)&c->hello + c->have : recv_place(c, &left);
-    ssize_t n = recv(c->fd, to, left, MSG_DONTWAIT);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    c->have += n > 0 ? (uint32_t)n : 0;
-    return n > 0 ? n : -1;
-}
-
-static bool drop_pending(struct ucx *u, struct ucx_pending_conn *c)
-{
-    /* Otherwise it may be a rank that has died or disconnected since. */
-    if (!c->refused && c->proof.step == TRIB_PROOF_NEW)
-        warn(u, c, "did not send a valid hello");
-    trib_ucx_close_fd(u, &c->fd);
-    return true;
-}
-
-/* Continue after the hello. Return true if the connection became a peer or was
- * closed. */
-static bool continue_handshake(struct ucx *u, struct ucx_pending_conn *c)
-{
-    uint32_t named = (uint32_t)sizeof(c->hello) + c->hello.name_len;
-
-    if (c->have == named && !ucx_has_secret(u))
-        return finish_handshake(u, c);
-    if (c->have == named)
-        return !trib_ucx_challenge(u, c) && drop_pending(u, c);
-    if (c->have < named + sizeof(c->answer))
+    if (p->have < p->want)
         return false;
-    if (trib_proof_check(u->secret, &c->proof, c->answer, sizeof(c->answer)))
-        return finish_handshake(u, c);
-    refuse(u, c, refusal(UCX_NOT_PROVED, 0));
-    return false;
-}
-
-/* Read from a pending connection. Return true if it became a peer or was closed. */
-static bool progress_pending(struct ucx *u, struct ucx_pending_conn *c)
-{
-    ssize_t n = 1;
-
-    while (!c->refused && (n = recv_pending(c)) > 0) {
-        if (c->have >= sizeof(c->hello.magic) && c->hello.magic != UCX_MAGIC)
-            return drop_pending(u, c);
-        if (c->have == sizeof(c->hello)) {
-            uint64_t why = check_hello(u, &c->hello);
-            c->name =
-                why == UCX_WELCOME_HERE ? trib_ucx_name_room(c->hello.name_len) : NULL;
-            if (!c->name)
-                refuse(u, c, why ? why : refusal(UCX_NO_ENDPOINT, 0));
-        } else if (c->have > sizeof(c->hello) && continue_handshake(u, c)) {
-            return true;
-        }
-    }
-    if (c->refused && (is_closed(c->fd) || trib_deadline_passed(c->until))) {
-        trib_ucx_close_fd(u, &c->fd);
+    if (p->to == c->answer)
         return true;
+    if (p->to == c->name) {
+        p->ended = ucx_has_secret(u) && !trib_ucx_challenge(u, c);
+        trib_pending_expect(p, c->answer, sizeof(c->answer));
+        return !ucx_has_secret(u) || p->ended;
     }
-    bool over = n < 0 || trib_deadline_passed(c->until);
-    return !c->refused && over ? drop_pending(u, c) : false;
+    c->refusal = check_hello(u, &c->hello);
+    if (c->refusal != UCX_WELCOME_HERE)
+        return true;
+    c->name = trib_ucx_name_room(c->hello.name_len);
+    if (!c->name)
+        c->refusal = refusal(UCX_NO_ENDPOINT, 0);
+    trib_pending_expect(p, c->name, c->hello.name_len);
+    return !c->name;
 }
 
-static void progress_all_pending(struct ucx *u)
+static enum trib_pending_fate finish(void *owner, struct trib_pending *p,
+                                     enum trib_pending_end why)
 {
-    for (int i = 0; i < u->n_pending; i++) {
-        if (!progress_pending(u, &u->pending_conns[i]))
-            continue;
-        free(u->pending_conns[i].name);
-        u->pending_conns[i--] = u->pending_conns[--u->n_pending];
+    struct ucx_pending_conn *c = (struct ucx_pending_conn *)p;
+    struct ucx *u = owner;
+
+    if (why != TRIB_PENDING_JUDGED || c->hello.magic != UCX_MAGIC) {
+        /* Otherwise it may be a rank that has died or disconnected since. */
+        if (c->proof.step == TRIB_PROOF_NEW)
+            trib_acceptor_warn(&u->acceptor, p, "did not send a valid hello");
+        return TRIB_PENDING_CLOSE;
     }
+    assert(p->judged && (c->refusal || c->name));
+    if (c->refusal == UCX_WELCOME_HERE && ucx_has_secret(u) &&
+        !trib_proof_check(u->secret, &c->proof, c->answer, sizeof(c->answer)))
+        c->refusal = refusal(UCX_NOT_PROVED, 0);
+    if (c->refusal == UCX_WELCOME_HERE)
+        c->refusal = welcome(u, c);
+    if (c->refusal == UCX_WELCOME_HERE)
+        return TRIB_PENDING_TAKEN;
+    refuse(u, c);
+    return TRIB_PENDING_REFUSED;
 }
 
-/* Evict the pending connection with the earliest deadline if there is no free slot. */
-static void evict_pending(struct ucx *u)
+static void watch(void *owner, int fd, bool on)
 {
-    int first = 0;
+    struct ucx *u = owner;
 
-    if (u->n_pending < u->max_pending)
-        return;
-    for (int i = 1; i < u->n_pending; i++) {
-        if (u->pending_conns[i].until < u->pending_conns[first].until)
-            first = i;
-    }
-    (void)drop_pending(u, &u->pending_conns[first]);
-    free(u->pending_conns[first].name);
-    u->pending_conns[first] = u->pending_conns[--u->n_pending];
+    if (on)
+        add_to_epoll(u, fd, label(fd == u->listener.fd ? AT_LISTENER : AT_PENDING, 0));
+    else
+        (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-/* Stop watching the listener for a while after a failed accept. It stays readable and
- * would end each sleep. */
-static void pause_accept(struct ucx *u, int error)
+static void free_pending(void *record)
 {
-    if (trib_accept_failed(&u->pause, error)) {
-        errno = error;
-        trib_log(u->log, TRIB_LOG_WARN, "ucx",
-                 "rank %d cannot accept connections from peers: %m (%s)", u->self,
-                 trib_accept_cure(error));
-    }
-    u->accept_paused = trib_accept_paused(&u->pause);
-    if (u->accept_paused)
-        (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_DEL, u->listener.fd, NULL);
+    free(((struct ucx_pending_conn *)record)->name);
+    free(record);
 }
 
-static void resume_accept(struct ucx *u)
-{
-    if (!u->accept_paused || trib_accept_paused(&u->pause))
-        return;
-    u->accept_paused = false;
-    add_to_epoll(u, u->listener.fd, label(AT_LISTENER, 0));
-}
-
-/* Accept at most max_pending connections per call, so that none is evicted before its
- * hello was checked. */
-static void accept_pending(struct ucx *u)
-{
-    uint8_t ip[16];
-
-    for (int i = 0; i < u->max_pending; i++) {
-        int fd = trib_net_accept(&u->listener, ip);
-        if (fd < 0) {
-            pause_accept(u, errno);
-            return;
-        }
-        evict_pending(u);
-        assert(u->n_pending < u->max_pending);
-        u->pending_conns[u->n_pending++] =
-            (struct ucx_pending_conn){.fd = fd, .until = trib_deadline_ms(HELLO_MS)};
-        memcpy(u->pending_conns[u->n_pending - 1].ip, ip, sizeof(ip));
-        add_to_epoll(u, fd, label(AT_PENDING, 0));
-    }
-}
+static const struct trib_acceptor_ops acceptor_ops = {.admit = admit,
+                                                      .judge = judge,
+                                                      .finish = finish,
+                                                      .watch = watch,
+                                                      .free = free_pending};
 
 /* Return true while the endpoint of any accepted peer is being wired up. */
 static bool is_wiring(struct ucx *u)
@@ -487,21 +398,19 @@ static void *manager_main(void *arg)
 
     while (on) {
         bool wiring = is_wiring(u) | answer_disconnects(u);
-        resume_accept(u);
+        bool accepts = u->acceptor.unwatched;
         int n = epoll_wait(u->manager_epoll, events, EVENTS_MAX,
-                           wiring             ? PROGRESS_MS
-                           : u->accept_paused ? TRIB_ACCEPT_PAUSE_MS
-                           : u->n_pending     ? CHECK_MS
-                                              : -1);
+                           wiring ? PROGRESS_MS : trib_acceptor_wait_ms(&u->acceptor));
         for (int i = 0; i < n; i++) {
             int what = (int)(events[i].data.u64 >> 32);
             if (what == AT_OUT || what == AT_IN)
                 read_control(u, (int)(uint32_t)events[i].data.u64, what == AT_OUT);
-            else if (what == AT_LISTENER)
-                accept_pending(u);
+            accepts |= what == AT_LISTENER;
             on = on && what != AT_STOP;
         }
-        progress_all_pending(u);
+        if (accepts)
+            trib_acceptor_accept(&u->acceptor, u->listener.fd);
+        trib_acceptor_progress(&u->acceptor);
         if (wiring)
             progress_ucx(u);
     }
@@ -510,15 +419,19 @@ static void *manager_main(void *arg)
 
 trib_status_t trib_ucx_listen(struct ucx *u, int first_port, int ports)
 {
+    const struct trib_net_rank rank = {"ucx", u->self, u->size};
     trib_status_t status =
         trib_net_bind("ucx", SOCK_STREAM, first_port, ports, &u->listener, u->err);
 
     if (status != TRIB_OK)
         return status;
     trib_net_fence(&u->local.ways.choice, "ucx", u->log, &u->listener);
-    add_to_epoll(u, u->listener.fd, label(AT_LISTENER, 0));
+    u->acceptor.ops = &acceptor_ops;
+    u->acceptor.owner = u;
+    u->acceptor.log = u->log;
+    watch(u, u->listener.fd, true);
     add_to_epoll(u, u->stop, label(AT_STOP, 0));
-    return TRIB_OK;
+    return trib_net_acceptor_open(&u->acceptor, &rank, &u->listener, u->err);
 }
 
 trib_status_t trib_ucx_manager_start(struct ucx *u)
@@ -541,9 +454,4 @@ void trib_ucx_manager_stop(struct ucx *u)
     if (write(u->stop, &one, sizeof(one)) == sizeof(one))
         pthread_join(u->manager, NULL);
     u->managed = false;
-    for (int i = 0; i < u->n_pending; i++) {
-        close(u->pending_conns[i].fd);
-        free(u->pending_conns[i].name);
-    }
-    u->n_pending = 0;
 }

@@ -49,7 +49,7 @@ bool trib_ucx_challenge(struct ucx *u, struct ucx_pending_conn *g)
     g->proof = proof_of(&g->hello, u->self);
     /* The send buffer of a new socket has room for it. */
     return trib_proof_challenge(u->secret, &g->proof, &c.challenge) &&
-           send(g->fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
+           send(g->base.fd, &c, sizeof(c), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(c);
 }
 
 bool trib_ucx_begin_proof(const struct ucx *u, int peer, struct ucx_hello *hello,
