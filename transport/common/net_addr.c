@@ -117,15 +117,6 @@ void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t i
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
 }
 
-int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16])
-{
-    int fd = trib_accept_next(port->fd, ip_out);
-
-    if (fd >= 0)
-        trib_net_accepted(port, fd, ip_out);
-    return fd;
-}
-
 trib_status_t trib_net_acceptor_open(struct trib_acceptor *a,
                                      const struct trib_net_rank *rank,
                                      const struct trib_net_port *port,

@@ -67,14 +67,6 @@ trib_status_t trib_net_bind(const char *owner, int type, int first, int ports,
 void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
                     const struct trib_log *log, struct trib_net_port *port);
 
-/**
- * trib_net_accept - accept the next connection at a listening port.
- *
- * ip_out   the peer's address
- * returns  a non-blocking socket with TCP_NODELAY, or -1 with errno
- */
-int trib_net_accept(const struct trib_net_port *port, uint8_t ip_out[16]);
-
 /** trib_net_accepted - set the options of a connection accepted at a port, such as
  * TCP_NODELAY. */
 void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t ip[16]);

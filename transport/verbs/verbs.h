@@ -96,7 +96,6 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
 trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports);
 void trib_verbs_oob_listener_close(struct verbs *v);
 void trib_verbs_oob_listener_poll(struct verbs *v);
-int trib_verbs_oob_listener_pause_ms(const struct verbs *v);
 void trib_verbs_oob_fd_keep(int fd);
 
 /* verbs_proof.c: mutual authentication by the job's secret. The listener: */

@@ -331,7 +331,7 @@ static void *manager_main(void *arg)
     };
 
     while (!fds[0].revents) {
-        int n = trib_poll(fds, 4, trib_verbs_oob_listener_pause_ms(v));
+        int n = trib_poll(fds, 4, trib_acceptor_wait_ms(&v->oob.acceptor));
         trib_verbs_oob_listener_poll(v);
         if (n <= 0)
             continue;

@@ -12,14 +12,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -28,11 +26,7 @@
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
-enum {
-    REQUEST_MS = 5000, /* for connections that send no request */
-    CHECK_MS = 200, /* interval between checks of deadlines */
-    EVENTS = 16,
-};
+enum { EVENTS = 16 };
 
 /* Append the addresses of the host to the device's, as far as they fit. The address
  * used for the rendezvous comes first. */
@@ -53,29 +47,6 @@ static void add_addresses(struct verbs *v)
     }
 }
 
-trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports)
-{
-    struct verbs_oob_listener *oob = &v->oob;
-    trib_status_t status =
-        trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &oob->at, v->err);
-
-    assert(oob->epoll < 0 && !oob->pending);
-    if (status != TRIB_OK)
-        return status;
-    oob->max_pending = v->size + TRIB_NET_UNAUTHENTICATED;
-    oob->pending = calloc((size_t)oob->max_pending, sizeof(*oob->pending));
-    if (!oob->pending)
-        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    oob->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    if (oob->epoll < 0)
-        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
-    trib_net_fence(&v->local.ways.choice, "verbs", v->log, &oob->at);
-    add_addresses(v);
-    trib_verbs_oob_fd_keep(oob->at.fd); /* accepted sockets inherit the options */
-    trib_verbs_watch_fd(v, oob->at.fd);
-    return TRIB_OK;
-}
-
 /* Keep firewalls from forgetting idle connections. The interval is too long to detect a
  * dead peer. */
 void trib_verbs_oob_fd_keep(int fd)
@@ -93,12 +64,7 @@ void trib_verbs_oob_listener_close(struct verbs *v)
 {
     struct verbs_oob_listener *oob = &v->oob;
 
-    for (; oob->n_pending; oob->n_pending--) {
-        close(oob->pending[oob->n_pending - 1]->fd);
-        free(oob->pending[oob->n_pending - 1]);
-    }
-    free(oob->pending);
-    oob->pending = NULL;
+    trib_acceptor_close(&oob->acceptor);
     if (oob->at.fd >= 0)
         close(oob->at.fd);
     if (oob->epoll >= 0)
@@ -106,25 +72,10 @@ void trib_verbs_oob_listener_close(struct verbs *v)
     oob->at.fd = oob->epoll = -1;
 }
 
-/* Remove a pending connection. Close it unless a link has taken it over. */
-static void remove_pending(struct verbs *v, int at, bool close_fd)
-{
-    struct verbs_oob_listener *oob = &v->oob;
-    assert(at >= 0 && at < oob->n_pending);
-    struct verbs_pending_conn *c = oob->pending[at];
-    if (close_fd) {
-        trib_verbs_unwatch_fd(v, c->fd);
-        (void)shutdown(c->fd, SHUT_WR);
-        close(c->fd);
-    }
-    free(c);
-    oob->pending[at] = oob->pending[--oob->n_pending];
-}
-
 static void send_reply(const struct verbs *v, const struct verbs_pending_conn *c,
                        struct verbs_oob_reply *reply)
 {
-    int fd = c->fd;
+    int fd = c->base.fd;
 
     reply->answer.magic = VERBS_MAGIC;
     reply->answer.version = VERBS_VERSION;
@@ -193,7 +144,7 @@ static bool make_inlet(struct verbs *v, struct verbs_peer *p,
     return true;
 }
 
-static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *c,
+static void warn_of_rank(struct verbs *v, struct verbs_pending_conn *c,
                          const struct verbs_hello *hello, unsigned refusal)
 {
     char what[120];
@@ -201,8 +152,7 @@ static void warn_of_rank(struct verbs *v, const struct verbs_pending_conn *c,
     snprintf(what, sizeof(what),
              "requested a connection as rank %d (process %d): reason %u", hello->rank,
              hello->pid, refusal);
-    trib_unauthenticated_warn(&v->unauthenticated, v->log, "verbs", c->ip,
-                              v->oob.at.port, what);
+    trib_acceptor_warn(&v->oob.acceptor, &c->base, what);
 }
 
 /* Handle a complete request. Return true if the connection became the peer's inlet.
@@ -211,7 +161,7 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
                            const struct verbs_oob_request *request,
                            struct verbs_link *trash)
 {
-    struct verbs_link link = {.by_oob = true, .oob_fd = c->fd};
+    struct verbs_link link = {.by_oob = true, .oob_fd = c->base.fd};
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
     struct verbs_peer *p = trib_verbs_check_hello(v, &request->hello, true, &verdict);
@@ -241,8 +191,8 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     return true;
 }
 
-/* Send the challenge for a complete request. Return false if the request is refused. */
-static bool send_challenge(struct verbs *v, struct verbs_pending_conn *c,
+/* Send the challenge for a complete request, or refuse the request. */
+static void send_challenge(struct verbs *v, struct verbs_pending_conn *c,
                            const struct verbs_oob_request *request)
 {
     struct verbs_oob_reply reply = {0};
@@ -253,151 +203,130 @@ static bool send_challenge(struct verbs *v, struct verbs_pending_conn *c,
     bool fits = trib_verbs_check_hello(v, &request->hello, true, &verdict) != NULL;
     pthread_mutex_unlock(&v->links);
     reply.answer.refusal = (uint8_t)verdict;
-    fits = fits && trib_verbs_challenge(v, &request->hello, c->bytes, c->have,
-                                        &c->proof, &reply.answer);
-    if (!fits && verdict != VERBS_LEFT)
+    c->refused =
+        !fits || !trib_verbs_challenge(v, &request->hello, c->bytes, c->request_bytes,
+                                       &c->proof, &reply.answer);
+    if (c->refused && verdict != VERBS_LEFT)
         warn_of_rank(v, c, &request->hello, reply.answer.refusal);
-    c->have = 0;
     send_reply(v, c, &reply);
-    return fits;
 }
 
-static void refuse_pending(struct verbs *v, struct verbs_pending_conn *c,
-                           enum verbs_parsed parsed)
+static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
 {
-    struct verbs_oob_reply reply = {0};
+    struct verbs_pending_conn *c = calloc(1, sizeof(*c));
+    struct verbs *v = owner;
 
-    reply.answer.refusal =
-        parsed == VERBS_PARSED_VERSION ? VERBS_OTHER_VERSION : VERBS_NONSENSE;
-    if (parsed == VERBS_PARSED_VERSION || parsed == VERBS_PARSED_NONSENSE)
-        send_reply(v, c, &reply);
-    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
-    if (challenged && parsed == VERBS_PARSED_PART)
-        return; /* may be a rank that has died or disconnected since */
-    trib_unauthenticated_warn(
-        &v->unauthenticated, v->log, "verbs", c->ip, v->oob.at.port,
-        challenged                        ? TRIB_PROOF_UNPROVED
-        : parsed == VERBS_PARSED_VERSION  ? "uses another version of the verbs protocol"
-        : parsed == VERBS_PARSED_NONSENSE ? "sent a malformed request"
-                                          : "did not send a valid hello");
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    trib_net_accepted(&v->oob.at, fd, ip);
+    trib_pending_expect(&c->base, c->bytes, sizeof(c->bytes));
+    return &c->base;
 }
 
-/* Read the next bytes of a request, or of the proof that follows it. */
-static ssize_t recv_pending(struct verbs_pending_conn *c)
+/* Check a request, or the proof that follows it. */
+static bool judge(void *owner, struct trib_pending *p)
 {
-    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
-    uint8_t *at = challenged ? c->answer : c->bytes;
-    size_t most = challenged ? sizeof(c->answer) : sizeof(c->bytes);
-    ssize_t n = recv(c->fd, at + c->have, most - c->have, 0);
-
-    assert(c->have <= most);
-    c->have += n > 0 ? (size_t)n : 0;
-    return n;
-}
-
-/* Check the proof. Return VERBS_PARSED_PART while it is incomplete. */
-static enum verbs_parsed check_proof(const struct verbs *v,
-                                     struct verbs_pending_conn *c,
-                                     struct verbs_oob_request *request)
-{
-    if (c->have < sizeof(c->answer))
-        return VERBS_PARSED_PART;
-    (void)trib_verbs_oob_request_parse(c->bytes, c->proof.request_bytes, request);
-    return trib_proof_check(v->secret, &c->proof, c->answer, sizeof(c->answer))
-               ? VERBS_PARSED_ALL
-               : VERBS_PARSED_STRANGER;
-}
-
-static void read_pending(struct verbs *v, int at)
-{
-    struct verbs_pending_conn *c = v->oob.pending[at];
-    struct verbs_link trash = {0};
+    struct verbs_pending_conn *c = (struct verbs_pending_conn *)p;
     struct verbs_oob_request request;
-    bool taken = false;
-    ssize_t n = recv_pending(c);
+    struct verbs *v = owner;
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
-    enum verbs_parsed parsed =
-        challenged ? check_proof(v, c, &request)
-                   : trib_verbs_oob_request_parse(c->bytes, c->have, &request);
-    if (parsed == VERBS_PARSED_PART && n > 0)
-        return;
-    if (parsed == VERBS_PARSED_ALL && verbs_has_secret(v) && !challenged) {
-        if (!send_challenge(v, c, &request))
-            remove_pending(v, at, true);
-        return;
+    assert(!c->refused && p->have <= p->want);
+    if (c->proof.step == TRIB_PROOF_CHALLENGED) {
+        if (p->have < sizeof(c->answer))
+            return false;
+        if (!trib_proof_check(v->secret, &c->proof, c->answer, sizeof(c->answer)))
+            c->parsed = VERBS_PARSED_STRANGER;
+        return true;
     }
-    if (parsed == VERBS_PARSED_ALL) {
-        pthread_mutex_lock(&v->links);
-        taken = accept_request(v, c, &request, &trash);
-        pthread_mutex_unlock(&v->links);
-    } else {
-        refuse_pending(v, c, parsed);
+    c->parsed = trib_verbs_oob_request_parse(c->bytes, p->have, &request);
+    c->request_bytes = p->have;
+    if (c->parsed == VERBS_PARSED_ALL && verbs_has_secret(v)) {
+        send_challenge(v, c, &request);
+        trib_pending_expect(p, c->answer, sizeof(c->answer));
+        return c->refused;
     }
-    remove_pending(v, at, !taken);
+    return c->parsed != VERBS_PARSED_PART;
+}
+
+/* Return true if the connection became the peer's inlet. */
+static bool take_over(struct verbs *v, struct verbs_pending_conn *c)
+{
+    struct verbs_oob_request request;
+    struct verbs_link trash = {0};
+
+    assert(c->parsed == VERBS_PARSED_ALL);
+    (void)trib_verbs_oob_request_parse(c->bytes, c->request_bytes, &request);
+    pthread_mutex_lock(&v->links);
+    bool taken = accept_request(v, c, &request, &trash);
+    pthread_mutex_unlock(&v->links);
     trib_verbs_link_drop(v, &trash);
+    return taken;
 }
 
-/* Finish pending connections with a complete request first. Then evict the one with the
- * earliest deadline. */
-static void evict_pending(struct verbs *v)
+static enum trib_pending_fate finish(void *owner, struct trib_pending *p,
+                                     enum trib_pending_end why)
 {
+    struct verbs_pending_conn *c = (struct verbs_pending_conn *)p;
+    const enum verbs_parsed parsed =
+        why == TRIB_PENDING_JUDGED ? c->parsed : VERBS_PARSED_STRANGER;
+    const bool nonsense = parsed == VERBS_PARSED_NONSENSE;
+    const bool other = parsed == VERBS_PARSED_VERSION;
+    const bool challenged = c->proof.step != TRIB_PROOF_NEW;
+    struct verbs_oob_reply reply = {.answer.refusal =
+                                        other ? VERBS_OTHER_VERSION : VERBS_NONSENSE};
+    struct verbs *v = owner;
+
+    assert(!p->slot && !p->refused);
+    if (c->refused)
+        return TRIB_PENDING_REFUSED;
+    if (parsed == VERBS_PARSED_ALL)
+        return take_over(v, c) ? TRIB_PENDING_TAKEN : TRIB_PENDING_REFUSED;
+    if (nonsense || other)
+        send_reply(v, c, &reply);
+    if (!challenged || why != TRIB_PENDING_ENDED) /* else it may be a rank that has died
+                                                  * or disconnected since */
+        trib_acceptor_warn(&v->oob.acceptor, p,
+                           challenged ? TRIB_PROOF_UNPROVED
+                           : other    ? "uses another version of the verbs protocol"
+                           : nonsense ? "sent a malformed request"
+                                      : "did not send a valid hello");
+    return nonsense || other ? TRIB_PENDING_REFUSED : TRIB_PENDING_CLOSE;
+}
+
+static void watch(void *owner, int fd, bool on)
+{
+    if (on)
+        trib_verbs_watch_fd(owner, fd);
+    else
+        trib_verbs_unwatch_fd(owner, fd);
+}
+
+static const struct trib_acceptor_ops acceptor_ops = {
+    .admit = admit, .judge = judge, .finish = finish, .watch = watch, .free = free};
+
+trib_status_t trib_verbs_oob_listener_open(struct verbs *v, int first_port, int ports)
+{
+    const struct trib_net_rank rank = {"verbs", v->self, v->size};
     struct verbs_oob_listener *oob = &v->oob;
-    int first = 0;
+    trib_status_t status =
+        trib_net_bind("verbs", SOCK_STREAM, first_port, ports, &oob->at, v->err);
 
-    for (int i = oob->n_pending - 1; i >= 0 && oob->n_pending == oob->max_pending; i--)
-        read_pending(v, i);
-    if (oob->n_pending < oob->max_pending)
-        return;
-    for (int i = 1; i < oob->n_pending; i++) {
-        if (oob->pending[i]->until < oob->pending[first]->until)
-            first = i;
-    }
-    refuse_pending(v, oob->pending[first], VERBS_PARSED_STRANGER);
-    remove_pending(v, first, true);
-}
-
-/* Wait briefly after a failed accept: the listener stays readable. */
-static void pause_accept(struct verbs *v, int error)
-{
-    const struct timespec nap = {0, 10000000};
-
-    if (trib_accept_failed(&v->oob.pause, error)) {
-        errno = error;
-        trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                 "rank %d cannot accept connections from peers: %m (%s)", v->self,
-                 trib_accept_cure(error));
-    }
-    if (trib_accept_paused(&v->oob.pause))
-        nanosleep(&nap, NULL);
-}
-
-static void accept_pending(struct verbs *v)
-{
-    struct verbs_oob_listener *oob = &v->oob;
-    uint8_t ip[16];
-
-    for (int i = 0; i < oob->max_pending; i++) { /* the rest waits for the next call */
-        int fd = trib_net_accept(&oob->at, ip);
-        if (fd < 0) {
-            pause_accept(v, errno);
-            return;
-        }
-        struct verbs_pending_conn *c = calloc(1, sizeof(*c));
-        if (!c) {
-            close(fd);
-            return;
-        }
-        evict_pending(v);
-        c->fd = fd;
-        memcpy(c->ip, ip, sizeof(c->ip));
-        c->until = trib_deadline_ms(REQUEST_MS);
-        assert(oob->n_pending < oob->max_pending);
-        oob->pending[oob->n_pending++] = c;
-        trib_verbs_watch_fd(v, fd);
-    }
+    assert(oob->epoll < 0);
+    if (status != TRIB_OK)
+        return status;
+    oob->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    if (oob->epoll < 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot listen: %m");
+    trib_net_fence(&v->local.ways.choice, "verbs", v->log, &oob->at);
+    add_addresses(v);
+    trib_verbs_oob_fd_keep(oob->at.fd); /* accepted sockets inherit the options */
+    trib_verbs_watch_fd(v, oob->at.fd);
+    oob->acceptor.ops = &acceptor_ops;
+    oob->acceptor.owner = v;
+    oob->acceptor.log = v->log;
+    return trib_net_acceptor_open(&oob->acceptor, &rank, &oob->at, v->err);
 }
 
 /* Read a message or the end of stream from an oob_fd. Return true if the connection
@@ -447,39 +376,23 @@ static void handle_oob_fd(struct verbs *v, int fd)
     trib_verbs_link_drop(v, &trash);
 }
 
-static int find_pending(const struct verbs *v, int fd)
-{
-    for (int i = 0; i < v->oob.n_pending; i++) {
-        if (v->oob.pending[i]->fd == fd)
-            return i;
-    }
-    return -1;
-}
-
-int trib_verbs_oob_listener_pause_ms(const struct verbs *v)
-{
-    return v->oob.n_pending ? CHECK_MS : -1;
-}
-
+/* Pending connections with a complete request are finished before others may evict
+ * them. */
 void trib_verbs_oob_listener_poll(struct verbs *v)
 {
     struct epoll_event events[EVENTS];
     int n = v->oob.epoll >= 0 ? epoll_wait(v->oob.epoll, events, EVENTS, 0) : 0;
+    bool accepts = v->oob.acceptor.unwatched;
 
     for (int i = 0; i < n; i++) {
-        int fd = events[i].data.fd;
-        int pending_at = find_pending(v, fd);
-        if (fd == v->oob.at.fd)
-            accept_pending(v);
-        else if (pending_at >= 0)
-            read_pending(v, pending_at);
+        if (events[i].data.fd == v->oob.at.fd)
+            accepts = true;
         else
-            handle_oob_fd(v, fd);
+            handle_oob_fd(v, events[i].data.fd); /* unless it is pending */
     }
-    for (int i = v->oob.n_pending - 1; i >= 0; i--) {
-        if (!trib_deadline_passed(v->oob.pending[i]->until))
-            continue;
-        refuse_pending(v, v->oob.pending[i], VERBS_PARSED_STRANGER);
-        remove_pending(v, i, true);
-    }
+    trib_acceptor_progress(&v->oob.acceptor);
+    if (!accepts)
+        return;
+    trib_acceptor_accept(&v->oob.acceptor, v->oob.at.fd);
+    trib_acceptor_progress(&v->oob.acceptor);
 }

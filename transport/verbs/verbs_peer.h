@@ -24,7 +24,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "base/accept.h"
+#include "base/acceptor.h"
 #include "base/proof.h"
 #include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
@@ -100,12 +100,12 @@ struct verbs_link {
 
 /* A TCP connection to the OOB listener whose request is incomplete. */
 struct verbs_pending_conn {
-    int fd;
-    uint64_t until;
-    size_t have; /* bytes received into `bytes`, or into `answer` */
+    struct trib_pending base;
+    enum verbs_parsed parsed; /* of the request; STRANGER: its proof is wrong */
+    size_t request_bytes;
+    bool refused; /* request received, refusal sent in place of the challenge */
     struct trib_proof proof; /* TRIB_PROOF_NEW: the request is incomplete */
     uint8_t answer[TRIB_PROOF_BYTES]; /* to the challenge */
-    uint8_t ip[16];
     uint8_t bytes[sizeof(struct verbs_oob_request)];
 };
 
@@ -119,9 +119,7 @@ struct verbs_cm_challenge {
 struct verbs_oob_listener {
     struct trib_net_port at; /* fd -1: closed */
     int epoll; /* watches the listener, pending connections and oob_fds */
-    struct verbs_pending_conn **pending; /* [max_pending] */
-    int n_pending, max_pending;
-    struct trib_accept_pause pause;
+    struct trib_acceptor acceptor;
 };
 
 /* The peer and direction of a queue pair. */

@@ -111,10 +111,11 @@ static inline void tap_end(struct tap_way *w)
 static inline void tap_accept(struct tap *tap, int listener)
 {
     uint8_t ip[16];
-    int caller = trib_net_accept(&tap->port[listener], ip);
+    int caller = trib_accept_next(tap->port[listener].fd, ip);
 
     if (caller < 0)
         return;
+    trib_net_accepted(&tap->port[listener], caller, ip);
     int callee = connect_to(trib_net_loopback, tap->real[listener],
                                      trib_deadline_ms(2000));
     assert_true(callee >= 0 && tap->n < 2 * TAP_CALLS);
