@@ -9,20 +9,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/accept.h"
+#include "base/acceptor.h"
 #include "base/log.h"
 #include "base/log_pace.h"
-#include "base/unauthenticated.h"
 #include "boot/newcomers.h"
 #include "boot/tcp/tcp_newcomer.h"
 #include "boot/tcp/tcp_server.h"
 
 /*
- * At most UNPROVEN_MAX connections may be unauthenticated. A further one evicts the
- * oldest of the source that has most, preferring one that has sent nothing. A source
+ * At most UNPROVEN_MAX connections may be unauthenticated (base/acceptor.h). A source
  * keeps UNPROVEN_OF_SOURCE unconditionally. Beyond these, its oldest may be evicted
  * after UNPROVEN_MS, many times the duration of a proof. The thread accepts a bounded
- * number without the lock, so a flood never blocks trib_comm_grow.
+ * number while it holds the lock, so a flood never blocks trib_comm_grow.
  */
 enum {
     UNPROVEN_MAX = 128,
@@ -38,29 +36,18 @@ enum {
 };
 
 struct place {
-    int fd; /* -1: free */
-    uint8_t ip[16];
-    uint64_t source; /* of base/crowd.h */
-    uint64_t since; /* ns: time of the connection, or of becoming OVER */
+    struct trib_pending base; /* fd -1: free */
     uint64_t heard; /* ns */
+    uint64_t over; /* ns: time of becoming OVER */
     uint64_t number; /* sequence number of its knock; admitted in this order */
     bool is_counted; /* number is set */
     struct trib_newcomer n;
-};
-
-/* An accepted connection without a slot. */
-struct arrival {
-    int fd;
-    uint8_t ip[16];
 };
 
 struct trib_listen {
     pthread_t thread;
     _Atomic int asking; /* calls that want the lock; the thread yields to them */
     _Atomic int waiting; /* newcomers that have knocked and wait */
-    uint64_t seed; /* random seed of sources */
-    struct trib_accept_pause pause; /* thread only */
-    bool starved; /* thread only: no descriptor was free for the last connection */
     pthread_mutex_t lock; /* protects all fields below */
     pid_t pid; /* a forked child has no thread */
     bool stop;
@@ -69,8 +56,7 @@ struct trib_listen {
     struct trib_newcomer_rules rules;
     struct trib_log log;
     struct trib_log_pace pace;
-    struct trib_unauthenticated unauthenticated;
-    unsigned port;
+    struct trib_acceptor acceptor; /* of connections before their knock */
     int fds[TRIB_TCP_LISTENERS_MAX], n_fds;
     int silent_ms;
     struct place places[PLACES];
@@ -88,12 +74,8 @@ void trib_listen_ring(int fd);
 /** trib_places_older - return true if `ms` have passed since `since`. */
 bool trib_places_older(const struct trib_listen *l, uint64_t since, int ms);
 
-/** trib_places_take - assign a slot to an accepted connection, or close it. */
-void trib_places_take(struct trib_listen *l, const struct arrival *a);
-
-/** trib_places_make_room - evict a connection if this source, or all together, have too
- * many, or if `must`. */
-void trib_places_make_room(struct trib_listen *l, uint64_t source, bool must);
+/** trib_listen_acceptor_ops - accept connections into places; owner: the listener. */
+extern const struct trib_acceptor_ops trib_listen_acceptor_ops;
 
 /** trib_places_count_waiting - update l->waiting, which is read without the lock. */
 void trib_places_count_waiting(struct trib_listen *l);

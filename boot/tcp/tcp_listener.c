@@ -14,12 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/accept.h"
-#include "base/addresses.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/idle_function.h"
@@ -36,33 +32,6 @@ static void clear(int fd)
         assert(errno == EAGAIN || errno == EINTR);
 }
 
-/* Call without the lock. Return the number accepted. */
-static int accept_some(struct trib_listen *l, int listener,
-                       struct arrival out[ACCEPTS_AT_ONCE])
-{
-    int n = 0;
-
-    while (n < ACCEPTS_AT_ONCE) {
-        struct sockaddr_storage from = {0};
-        socklen_t bytes = sizeof(from);
-        const int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
-                                            SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-            continue;
-        if (fd < 0) {
-            if (trib_accept_failed(&l->pause, errno))
-                trib_log(&l->log, TRIB_LOG_WARN, "boot",
-                         "newcomers cannot be accepted at port %u: %m; %s", l->port,
-                         trib_accept_cure(errno));
-            l->starved = trib_accept_paused(&l->pause);
-            break;
-        }
-        out[n].fd = fd;
-        trib_net_ip((struct sockaddr *)&from, out[n++].ip);
-    }
-    return n;
-}
-
 /* Time ----------------------------------------------------------------------------- */
 
 static void check_times(struct trib_listen *l)
@@ -71,16 +40,13 @@ static void check_times(struct trib_listen *l)
 
     if (tick)
         l->ticked = l->now;
+    trib_acceptor_expire(&l->acceptor);
     for (int i = 0; i < PLACES; i++) {
         struct place *p = &l->places[i];
-        if (p->fd < 0)
+        if (p->base.fd < 0)
             continue;
-        if (p->n.state < TRIB_NEWCOMER_WAITS &&
-            trib_places_older(l, p->since, HELLO_MS)) {
-            trib_place_end(l, p, "did not knock within 5 s");
-            trib_place_hang_up(l, p);
-        } else if (p->n.state == TRIB_NEWCOMER_OVER) {
-            if (trib_places_older(l, p->since, FAREWELL_MS))
+        if (p->n.state == TRIB_NEWCOMER_OVER) {
+            if (trib_places_older(l, p->over, FAREWELL_MS))
                 trib_place_hang_up(l, p);
         } else if (trib_places_older(l, p->heard, l->silent_ms)) {
             trib_place_end(l, p,
@@ -98,9 +64,10 @@ static void forgive_gap(struct trib_listen *l)
 {
     const uint64_t gap = trib_gap_ns(&l->now, TRIB_TCP_GAP_MS);
 
+    trib_acceptor_forgive(&l->acceptor, gap);
     for (int i = 0; gap && i < PLACES; i++) {
         l->places[i].heard += gap;
-        l->places[i].since += gap;
+        l->places[i].over += gap;
     }
 }
 
@@ -111,17 +78,17 @@ static int fill_polls(struct trib_listen *l, struct pollfd *polls, struct place 
     int n = 0;
 
     polls[n++] = (struct pollfd){l->wake, POLLIN, 0};
-    for (int i = 0; i < l->n_fds && !trib_accept_paused(&l->pause); i++) {
+    for (int i = 0; i < l->n_fds && !trib_accept_paused(&l->acceptor.pause); i++) {
         which[n] = NULL;
         polls[n++] = (struct pollfd){l->fds[i], POLLIN, 0};
     }
     for (int i = 0; i < PLACES; i++) {
         struct place *p = &l->places[i];
-        if (p->fd < 0)
+        if (p->base.fd < 0)
             continue;
         which[n] = p;
-        polls[n++] =
-            (struct pollfd){p->fd, (short)(POLLIN | (p->n.out_len ? POLLOUT : 0)), 0};
+        polls[n++] = (struct pollfd){p->base.fd,
+                                     (short)(POLLIN | (p->n.out_len ? POLLOUT : 0)), 0};
     }
     return n;
 }
@@ -130,30 +97,18 @@ static void read_places(struct trib_listen *l, const struct pollfd *polls,
                         struct place *const *which, int n)
 {
     for (int i = 1; i < n; i++)
-        if (polls[i].revents && which[i] && which[i]->fd == polls[i].fd)
+        if (polls[i].revents && which[i] && which[i]->base.fd == polls[i].fd)
             trib_place_read(l, which[i]);
 }
 
-static int accept_all(struct trib_listen *l, const struct pollfd *polls,
-                      struct place *const *which, int n,
-                      struct arrival out[TRIB_TCP_LISTENERS_MAX * ACCEPTS_AT_ONCE])
+/* Caller holds the lock. Handle the events and timers of one pass. */
+static void take_pass(struct trib_listen *l, const struct pollfd *polls,
+                      struct place *const *which, int n)
 {
-    int n_out = 0;
-
+    read_places(l, polls, which, n);
     for (int i = 1; i < n; i++)
         if (polls[i].revents && !which[i])
-            n_out += accept_some(l, polls[i].fd, out + n_out);
-    return n_out;
-}
-
-/* Caller holds the lock. Handle the events and timers of one pass. */
-static void take_pass(struct trib_listen *l, const struct arrival *arrivals, int n)
-{
-    if (l->starved)
-        trib_places_make_room(l, 0, true);
-    l->starved = false;
-    for (int i = 0; i < n; i++)
-        trib_places_take(l, &arrivals[i]);
+            trib_acceptor_accept(&l->acceptor, polls[i].fd);
     check_times(l);
     for (int i = 0; i < PLACES; i++)
         trib_place_write(l, &l->places[i]);
@@ -172,21 +127,18 @@ static void *serve(void *arg)
     struct trib_listen *l = arg;
     struct pollfd polls[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
     struct place *which[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
-    struct arrival arrivals[TRIB_TCP_LISTENERS_MAX * ACCEPTS_AT_ONCE];
 
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
         const int n = fill_polls(l, polls, which);
-        const int ms = l->pause.until ? TRIB_ACCEPT_PAUSE_MS : TICK_MS / 2;
+        const int ms = l->acceptor.pause.until ? TRIB_ACCEPT_PAUSE_MS : TICK_MS / 2;
         pthread_mutex_unlock(&l->lock);
         (void)trib_poll(polls, (nfds_t)n, ms);
-        const int n_arrivals = accept_all(l, polls, which, n, arrivals);
         yield_to_calls(l);
         pthread_mutex_lock(&l->lock);
         clear(l->wake);
         forgive_gap(l);
-        read_places(l, polls, which, n);
-        take_pass(l, arrivals, n_arrivals);
+        take_pass(l, polls, which, n);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -212,7 +164,7 @@ static struct place *first_waiting(struct trib_listen *l)
 
     for (int i = 0; i < PLACES; i++) {
         struct place *p = &l->places[i];
-        if (p->fd >= 0 && p->n.state == TRIB_NEWCOMER_WAITS &&
+        if (p->base.fd >= 0 && p->n.state == TRIB_NEWCOMER_WAITS &&
             (!first || p->number < first->number))
             first = p;
     }
@@ -306,9 +258,9 @@ static void end_round(struct trib_listen *l)
 
     l->n_round = 0;
     for (int i = 0; i < n; i++) {
-        l->round[i]->since = l->now;
+        l->round[i]->over = l->now;
         trib_place_write(l, l->round[i]);
-        if (l->round[i]->fd < 0)
+        if (l->round[i]->base.fd < 0)
             trib_newcomer_free(&l->round[i]->n);
     }
     trib_places_count_waiting(l);
@@ -348,10 +300,12 @@ static void listen_free(struct trib_listen *l)
     for (int i = 0; i < l->n_fds; i++)
         close(l->fds[i]);
     for (int i = 0; i < PLACES; i++) {
-        if (l->places[i].fd >= 0)
-            close(l->places[i].fd);
+        trib_acceptor_remove(&l->acceptor, &l->places[i].base);
+        if (l->places[i].base.fd >= 0)
+            close(l->places[i].base.fd);
         trib_newcomer_free(&l->places[i].n);
     }
+    trib_acceptor_close(&l->acceptor);
     if (l->wake >= 0)
         close(l->wake);
     if (l->news >= 0)
@@ -375,6 +329,23 @@ static void fill_rules(struct trib_newcomer_rules *r,
     r->fits = opts->fits;
 }
 
+static bool open_acceptor(struct trib_listen *l, unsigned port)
+{
+    l->acceptor = (struct trib_acceptor){.ops = &trib_listen_acceptor_ops,
+                                         .owner = l,
+                                         .log = &l->log,
+                                         .component = "boot",
+                                         .port = port,
+                                         .max = UNPROVEN_MAX,
+                                         .batch = ACCEPTS_AT_ONCE,
+                                         .hello_ms = HELLO_MS,
+                                         .per_source = UNPROVEN_OF_SOURCE,
+                                         .source_ms = UNPROVEN_MS};
+    snprintf(l->acceptor.cannot, sizeof(l->acceptor.cannot),
+             "newcomers cannot be accepted at port %u", port);
+    return trib_acceptor_open(&l->acceptor);
+}
+
 static trib_status_t begin(struct trib_listen *l, const struct trib_listen_opts *opts,
                            struct trib_error *err)
 {
@@ -389,7 +360,8 @@ static trib_status_t begin(struct trib_listen *l, const struct trib_listen_opts 
     const trib_status_t st = trib_sockets_listen(&root, err, l->fds, &l->n_fds);
     if (st != TRIB_OK)
         return st;
-    l->port = (unsigned)atoi(root.port);
+    if (!open_acceptor(l, (unsigned)atoi(root.port)))
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     const int error = trib_thread_start(&l->thread, serve, l);
     errno = error;
     return error ? trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread of boot: %m")
@@ -413,12 +385,10 @@ trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
     if (!l)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in boot");
     pthread_mutex_init(&l->lock, NULL);
-    if (getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK) != (ssize_t)sizeof(l->seed))
-        l->seed = trib_now_ns();
     l->pid = getpid();
     l->wake = l->news = -1;
     for (int i = 0; i < PLACES; i++)
-        l->places[i].fd = -1;
+        l->places[i].base.fd = -1;
     l->log = *opts->log;
     trib_log_pace_init(&l->pace);
     l->log.pace = &l->pace;

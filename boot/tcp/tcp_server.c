@@ -10,9 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/addresses.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "boot/tcp/tcp_job.h"
@@ -157,10 +155,8 @@ static void fail_full(struct trib_tcp_server *s, int error)
 static void accept_all(struct trib_tcp_server *s, int listener)
 {
     for (;;) {
-        struct sockaddr_storage from = {0};
-        socklen_t bytes = sizeof(from);
-        int fd = trib_fd_keep(accept4(listener, (struct sockaddr *)&from, &bytes,
-                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
+        uint8_t ip[16];
+        int fd = trib_accept_next(listener, ip);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
         if (fd < 0) {
@@ -176,7 +172,7 @@ static void accept_all(struct trib_tcp_server *s, int listener)
             return;
         }
         *c = (struct trib_tcp_conn){.fd = fd, .heard = s->now, .who = {.rank = -1}};
-        trib_net_ip((struct sockaddr *)&from, c->ip);
+        memcpy(c->ip, ip, sizeof(c->ip));
     }
 }
 
