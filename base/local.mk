@@ -9,7 +9,6 @@ libbase_la_SOURCES = \
 	base/config.c base/config.def base/config.h base/config_report.h \
 	base/config_rows.c base/config_rows.h \
 	base/cpu.c base/cpu.h \
-	base/crowd.h \
 	base/dial.c base/dial.h \
 	base/digest.h \
 	base/dtype.h \

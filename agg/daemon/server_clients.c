@@ -56,6 +56,7 @@ void server_hang_up_saying(struct server *s, struct client *c, const char *say)
     assert(s->n_clients > 0);
     query_abandon(s, c);
     (void)server_from(c); /* needs the connection */
+    trib_acceptor_remove(&s->acceptor, &c->base);
     trib_session_free(c->session);
     c->session = NULL;
     c->watched = 0;
@@ -96,6 +97,7 @@ void server_free_client(struct server *s, int i)
     if (c->join.job[0])
         say_gone(s, c);
     query_abandon(s, c);
+    trib_acceptor_remove(&s->acceptor, &c->base);
     trib_session_free(c->session);
     if (c->aggregator)
         aggregator_free(c->aggregator);
@@ -153,6 +155,7 @@ void server_close(struct server *s)
     while (s->n_clients > 0)
         server_free_client(s, s->n_clients - 1);
     free(s->clients);
+    trib_acceptor_close(&s->acceptor);
     request_worker_stop(s->request_worker);
     ctl_server_close(s->ctl);
     trib_http_stop(s->http);

@@ -40,6 +40,7 @@ static void note_proof(struct server *s, struct client *c)
 
     assert(c->session);
     c->proven = true;
+    trib_acceptor_remove(&s->acceptor, &c->base);
     if (before || !trib_session_peer(c->session).by_previous_key)
         return;
     server_event(s, TRIB_SERVICE_COUNTS_PREVIOUS_KEY);
@@ -252,8 +253,8 @@ static int wait_ms(const struct server *s)
 
     if (jobs && jobs < due)
         due = jobs;
-    if (trib_accept_paused(&s->pause) && s->pause.until < due)
-        due = s->pause.until;
+    if (trib_accept_paused(&s->acceptor.pause) && s->acceptor.pause.until < due)
+        due = s->acceptor.pause.until;
     if (s->blind && due > trib_deadline_ms(BLIND_MS))
         due = trib_deadline_ms(BLIND_MS);
     if (ctl_server_due(s->ctl) < due)
@@ -301,7 +302,7 @@ static void count_dropped_lines(struct server *s)
 static void run_pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[3 + LISTENERS_MAX + CTL_FDS];
-    const int n_listeners = trib_accept_paused(&s->pause) ? 0 : s->n_listeners;
+    const int n_listeners = trib_accept_paused(&s->acceptor.pause) ? 0 : s->n_listeners;
     nfds_t n = 0;
     uint64_t count;
 
@@ -326,8 +327,8 @@ static void run_pass(struct server *s, const struct server_ear *ear)
     admit_due(s);
     sweep_clients(s);
     for (int i = 0; i < n_listeners; i++)
-        if (fds[3 + i].revents)
-            listener_accept(s, s->listeners[i]);
+        if (fds[3 + i].revents && !s->draining)
+            trib_acceptor_accept(&s->acceptor, s->listeners[i]);
     for (int i = 0; i < s->n_clients; i++)
         ready_watch(s, s->clients[i]);
     ctl_server_step(s->ctl);

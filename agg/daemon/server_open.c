@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "agg/daemon/server_parts.h"
@@ -61,9 +60,8 @@ static const char *cure_of(int error)
 static trib_status_t resolve(const struct trib_tcp_root *root, struct trib_error *err,
                              struct addrinfo **out)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICSERV};
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     const int failed = getaddrinfo(root->host, root->port, &hints, out);
 
     return failed
@@ -346,9 +344,9 @@ static trib_status_t open_archive(struct server *s, struct trib_error *err)
 {
     const struct archive_limits limits = server_disk(&s->settings);
 
-    return s->settings.snapshots[0] ? archive_open(s->settings.snapshots, &limits,
-                                                   &s->log, err, &s->archive)
-                                    : TRIB_OK;
+    return s->settings.snapshots[0]
+               ? archive_open(s->settings.snapshots, &limits, &s->log, err, &s->archive)
+               : TRIB_OK;
 }
 
 /* Open the descriptors and tables of the server thread. */
@@ -360,14 +358,11 @@ static trib_status_t open_waits(struct server *s, struct trib_error *err)
     s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     s->epoll_fd = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     s->spare_fd = trib_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!s->clients)
+    if (!s->clients || !listener_open(s))
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for %d connections",
                          s->n_clients_max);
     if (s->wake_fd < 0 || s->epoll_fd < 0)
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for jobs: %m");
-    if (getrandom(&s->seed, sizeof(s->seed), 0) != (ssize_t)sizeof(s->seed))
-        return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "cannot get random numbers on this host: %m");
     return request_worker_start(s->wake_fd, err, &s->request_worker);
 }
 

@@ -19,7 +19,7 @@
 #include "agg/metrics/http.h"
 #include "agg/metrics/metrics.h"
 #include "agg/protocol/session.h"
-#include "base/accept.h"
+#include "base/acceptor.h"
 
 enum {
     UNAUTHENTICATED_MAX = 512, /* maximum such connections; see listeners.c */
@@ -50,6 +50,7 @@ struct reload;
 
 /* A connection of a job or of a future job. */
 struct client {
+    struct trib_pending base; /* in the acceptor's table until it authenticates */
     struct trib_session *session; /* NULL: closed, the aggregator is ending */
     struct credentials *credentials;
     struct trib_error err;
@@ -62,21 +63,19 @@ struct client {
     struct trib_quota quota; /* memory of the job, used by table and aggregator */
     struct trib_control_join join;
     uint8_t *tree; /* bytes of the tree in `join` */
-    uint64_t source;  /* digest of its source address */
-    uint64_t came_ns;
-    short watched;    /* events in the epoll set; 0: not in the set */
-    bool ready;       /* has input, according to the epoll set */
+    short watched; /* events in the epoll set; 0: not in the set */
+    bool ready; /* has input, according to the epoll set */
     struct query *query; /* pending question at the request worker, or NULL */
     bool proven; /* authenticated */
     uint64_t ask_by; /* authenticated: JOIN timeout */
-    bool more;   /* the last pass may have left input unread */
+    bool more; /* the last pass may have left input unread */
     bool asked;
     uint64_t asked_ns; /* arrival of a JOIN waiting for its token; 0: none */
     uint64_t *join_bucket; /* token bucket of its user, owned by the server */
     bool left; /* it sent GOODBYE, was refused, or is lost */
     bool freed; /* its slots were returned to `jobs` */
     bool lends; /* idle, and its slots are lent */
-    bool said;  /* the end of its aggregator was logged */
+    bool said; /* the end of its aggregator was logged */
     char from[64]; /* cached result of server_from */
     enum trib_service_reason lost; /* reason of the loss; 0: connection closed */
 };
@@ -101,13 +100,12 @@ struct server {
     int wake_fd;
     int epoll_fd; /* epoll set of the clients */
     int spare_fd; /* reserve to close when descriptors run out; -1: none */
-    uint64_t seed; /* seed of the source digests */
     int listeners[LISTENERS_MAX];
     int n_listeners;
-    struct trib_accept_pause pause; /* pause of the listeners */
+    struct trib_acceptor acceptor; /* of all listeners */
     bool blind; /* the kernel could not report events in this pass */
     bool said_blind;
-    uint64_t said_until_ns;   /* token bucket for logging unauthenticated peers */
+    uint64_t said_until_ns; /* token bucket for logging unauthenticated peers */
     uint64_t unauthenticated_left; /* unauthenticated peers not logged */
     bool reached; /* a listener is reachable from other hosts */
     char net[128]; /* networks of `listen`, as net= of a transport; "": all */
@@ -204,8 +202,8 @@ void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES]);
 /** admit_join_bucket - return the token bucket for JOINs of a client's user. */
 uint64_t *admit_join_bucket(struct server *s, const struct client *c);
 
-/** listener_accept - accept the connections pending at a listener, up to a bound. */
-void listener_accept(struct server *s, int listener);
+/** listener_open - open the acceptor of all listeners; false: out of memory. */
+bool listener_open(struct server *s);
 
 /** listener_log_end - log why a client's session has ended. */
 void listener_log_end(struct server *s, struct client *c);
@@ -239,7 +237,7 @@ void reload_begin(struct server *s, const struct server_ear *ear);
 
 /** server_control - execute a command of tribctl; for struct ctl_server_ops. */
 bool server_control(void *arg, const struct ctl_request *request, char *say,
-                   size_t bytes);
+                    size_t bytes);
 
 /** server_drain - accept no more jobs and end the current ones; uid and pid of the
  * requester are logged. */
