@@ -45,6 +45,7 @@ libcomm_la_SOURCES = \
 	comm/kinds/neighbor_words.c comm/kinds/neighbor_words.h \
 	comm/plan/plan_notify.c comm/plan/plan_notify.h \
 	comm/plan/plan_own.c \
+	comm/state/offers.c comm/state/offers.h \
 	comm/state/plan_residual.c \
 	comm/plan/plan_scale.c comm/plan/plan_scale.h \
 	comm/plan/plan_schedule.c comm/plan/plan_schedule.h \

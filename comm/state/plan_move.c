@@ -18,9 +18,9 @@
 #include "comm/core/communicator.h"
 #include "comm/core/gate.h"
 #include "comm/core/plan_struct.h"
-#include "comm/plan/exchange.h"
 #include "comm/plan/plan_make.h"
 #include "comm/plan/plan_scale.h"
+#include "comm/state/offers.h"
 #include "comm/state/plan_state.h"
 
 /* The part of a description that is equal on all ranks. */
@@ -127,26 +127,23 @@ static trib_status_t prepare(const struct mover *c, struct told *mine)
 
 /* ---- common decision ------------------------------------------------------------- */
 
-/* All ranks reach the same decision from the same messages. */
-static trib_status_t compare(const struct mover *c, const struct told *all,
-                             int *first_out)
+static trib_status_t compare(const struct mover *c, const struct told *all, int first)
 {
-    trib_status_t st =
-        trib_offers_check(c->comm, c->call, all, sizeof(*all), first_out);
+    const struct description *a = &all[first].plan;
 
-    for (int r = 0; st == TRIB_OK && r < c->comm->engine.size; r++) {
-        const struct description *a = &all[*first_out].plan, *b = &all[r].plan;
+    for (int r = 0; r < c->comm->engine.size; r++) {
+        const struct description *b = &all[r].plan;
         if (all[r].offer.gives && memcmp(a, b, sizeof(*a)) != 0)
-            st = trib_comm_fail(c->comm, TRIB_ERR_INVALID,
-                                "%s: the old plans of rank %d (%s of %zu %s) and of "
-                                "rank %d (%s of %zu %s) differ",
-                                c->call, *first_out,
-                                trib_coll_name((trib_coll_t)a->coll), (size_t)a->count,
-                                trib_dtype_name((trib_dtype_t)a->dtype), r,
-                                trib_coll_name((trib_coll_t)b->coll), (size_t)b->count,
-                                trib_dtype_name((trib_dtype_t)b->dtype));
+            return trib_comm_fail(
+                c->comm, TRIB_ERR_INVALID,
+                "%s: the old plans of rank %d (%s of %zu %s) and of "
+                "rank %d (%s of %zu %s) differ",
+                c->call, first, trib_coll_name((trib_coll_t)a->coll), (size_t)a->count,
+                trib_dtype_name((trib_dtype_t)a->dtype), r,
+                trib_coll_name((trib_coll_t)b->coll), (size_t)b->count,
+                trib_dtype_name((trib_dtype_t)b->dtype));
     }
-    return st;
+    return TRIB_OK;
 }
 
 /* Return the old root's rank in this communicator. */
@@ -205,28 +202,22 @@ static trib_status_t make(const struct mover *c, const struct told *all, int fir
 static trib_status_t move_by(const struct mover *c, trib_status_t status,
                              struct trib_plan **plan_out)
 {
-    struct trib_comm *comm = c->comm;
-    struct told mine = {.offer.status = status}, *all;
-    int first = -1;
+    struct told mine = {.offer.status = status};
+    struct trib_offers o = {
+        .comm = c->comm, .call = c->call, .what = "an old one", .bytes = sizeof(mine)};
 
     *plan_out = NULL;
     if (status == TRIB_OK)
         mine.offer.status = prepare(c, &mine);
-    all = calloc((size_t)comm->engine.size, sizeof(*all));
-    if (!all) { /* the other ranks must still be notified */
-        trib_comm_fail_all(comm, TRIB_ERR_NO_MEMORY, "no memory to move a plan");
-        return TRIB_ERR_NO_MEMORY;
-    }
-    trib_status_t st =
-        trib_comm_exchange(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
+    trib_status_t st = trib_offers_exchange(&o, &mine);
     if (st == TRIB_OK)
-        st = compare(c, all, &first);
+        st = compare(c, o.all, o.first);
     if (st == TRIB_OK) {
-        const struct trib_state_mover move = {comm, c->from, c->steps, c->call};
-        st = make(c, all, first, plan_out);
+        const struct trib_state_mover move = {c->comm, c->from, c->steps, c->call};
+        st = make(c, o.all, o.first, plan_out);
         st = trib_plan_state_move_by(&move, st == TRIB_OK ? *plan_out : NULL, st);
     }
-    free(all);
+    free(o.all);
     if (st != TRIB_OK) {
         trib_plan_destroy(*plan_out);
         *plan_out = NULL;

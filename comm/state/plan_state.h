@@ -50,22 +50,6 @@ trib_status_t trib_state_check_section(const struct trib_section *theirs,
 trib_status_t trib_state_refuse(struct trib_error *err, const char *what,
                                 const char *theirs, const char *ours);
 
-/* Header of each rank's message about the state to move. */
-struct trib_offer {
-    int32_t status; /* trib_status_t of the rank's local checks */
-    uint32_t gives; /* 0: the rank is new and has no old plan */
-};
-
-/**
- * trib_offers_check - check whether all ranks can continue.
- *
- * offers   [ranks] messages of `bytes` bytes each, equal on all ranks
- * first_out  the lowest rank with state to move
- * errors   of any rank, with a message in comm; TRIB_ERR_INVALID: no rank has state
- */
-trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
-                                const void *offers, size_t bytes, int *first_out);
-
 /* Moves a plan's state to a plan of another communicator. */
 struct trib_state_mover {
     struct trib_comm *comm; /* of the new plan */

@@ -19,6 +19,7 @@
 #include "comm/plan/exchange.h"
 #include "comm/plan/plan.h"
 #include "comm/plan/plan_make.h"
+#include "comm/state/offers.h"
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 #include "pipeline/payload/undo_log.h"
@@ -42,6 +43,7 @@ struct mover {
                                         * both are held */
     struct offer mine;
     struct offer *all; /* [ranks] */
+    int first; /* the lowest rank with an old plan */
     float *sums[TRIB_FEEDBACK_STATES]; /* recomputed states that all ranks share */
     uint8_t *model; /* serialized model to continue; or NULL */
     size_t model_bytes;
@@ -212,25 +214,25 @@ static trib_status_t prepare(struct mover *m)
 
 /* ---- comparison of offers -------------------------------------------------------- */
 
-/* Return the first rank with an old plan (if `settled`: with a key), or -1. */
-static int first_giver(const struct mover *m, bool settled)
+/* Return the lowest rank whose old plan has a key, or -1. */
+static int first_settled(const struct mover *m)
 {
     for (int r = 0; r < m->comm->engine.size; r++)
-        if (m->all[r].head.gives && (!settled || m->all[r].kept.settled))
+        if (m->all[r].head.gives && m->all[r].kept.settled)
             return r;
     return -1;
 }
 
-static trib_status_t compare_to_first(struct mover *m, int first, int r)
+static trib_status_t compare_to_first(struct mover *m, int r)
 {
-    const struct offer *a = &m->all[first], *b = &m->all[r];
-    const int known = first_giver(m, true);
+    const struct offer *a = &m->all[m->first], *b = &m->all[r];
+    const int known = first_settled(m);
 
     if (a->steps != b->steps)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
                               "%s: steps is %" PRIu64 " on rank %d, but %" PRIu64 " on "
                               "rank %d: pass the same number on all ranks",
-                              m->call, a->steps, first, b->steps, r);
+                              m->call, a->steps, m->first, b->steps, r);
     if (b->kept.settled && b->kept.key != m->all[known].kept.key)
         return trib_comm_fail(m->comm, TRIB_ERR_INVALID,
                               "%s: the old plans of rank %d and of rank %d differ, or "
@@ -239,57 +241,20 @@ static trib_status_t compare_to_first(struct mover *m, int first, int r)
     return TRIB_OK;
 }
 
-trib_status_t trib_offers_check(struct trib_comm *comm, const char *call,
-                                const void *offers, size_t bytes, int *first_out)
+static trib_status_t exchange_offers(struct mover *m)
 {
-    const char *at = offers;
-    struct trib_offer o;
-    int first = -1;
+    struct trib_offers o = {.comm = m->comm,
+                            .call = m->call,
+                            .what = "an old one",
+                            .bytes = sizeof(m->mine)};
+    trib_status_t st = trib_offers_exchange(&o, &m->mine);
 
-    assert(bytes >= sizeof(o));
-    memcpy(&o, at + (size_t)comm->engine.rank * bytes, sizeof(o));
-    if (o.status != TRIB_OK)
-        return (trib_status_t)o.status;
-    for (int r = comm->engine.size - 1; r >= 0; r--) {
-        memcpy(&o, at + (size_t)r * bytes, sizeof(o));
-        if (o.status != TRIB_OK)
-            return trib_comm_fail(comm, (trib_status_t)o.status,
-                                  "%s: rank %d failed; its own error message gives the "
-                                  "reason",
-                                  call, r);
-        first = o.gives ? r : first;
-    }
-    *first_out = first;
-    return first < 0 ? trib_comm_fail(comm, TRIB_ERR_INVALID,
-                                      "%s: no rank has passed an old one", call)
-                     : TRIB_OK;
-}
-
-/* All ranks reach the same decision from the same offers. */
-static trib_status_t compare_offers(struct mover *m)
-{
-    struct trib_comm *comm = m->comm;
-    int first = 0;
-    trib_status_t st =
-        trib_offers_check(comm, m->call, m->all, sizeof(*m->all), &first);
-
-    for (int r = first; r < comm->engine.size && st == TRIB_OK; r++)
+    m->all = o.all;
+    m->first = o.first;
+    for (int r = 0; r < m->comm->engine.size && st == TRIB_OK; r++)
         if (m->all[r].head.gives)
-            st = compare_to_first(m, first, r);
+            st = compare_to_first(m, r);
     return st;
-}
-
-static trib_status_t meet(struct mover *m)
-{
-    struct trib_comm *comm = m->comm;
-
-    m->all = calloc((size_t)comm->engine.size, sizeof(*m->all));
-    if (!m->all)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
-                              comm->engine.size);
-    trib_status_t st =
-        trib_comm_exchange(comm, TRIB_ALLGATHER, &m->mine, sizeof(m->mine), m->all);
-    return st == TRIB_OK ? compare_offers(m) : st;
 }
 
 /* ---- new state ------------------------------------------------------------------- */
@@ -430,13 +395,13 @@ static bool go_on(const struct mover *m)
 {
     struct trib_plan *to = m->to_by;
     struct trib_model *model = to->run.desc.model;
-    const int known = first_giver(m, true);
+    const int known = first_settled(m);
 
-    assert(first_giver(m, false) >= 0 && (known < 0 || to->codec));
+    assert(m->first >= 0 && (known < 0 || to->codec));
     if (model && (!m->model ||
                   trib_model_read(model, m->model, m->model_bytes, NULL) != TRIB_OK))
         return false;
-    to->run.now.step = (uint32_t)m->all[first_giver(m, false)].steps;
+    to->run.now.step = (uint32_t)m->all[m->first].steps;
     if (known >= 0)
         to->identity.kept = m->all[known].kept;
     trib_identity_loaded(to); /* a model derives random numbers from the key */
@@ -464,7 +429,7 @@ static void settle(struct mover *m)
 
 static trib_status_t move(struct mover *m)
 {
-    const uint64_t steps = m->all[first_giver(m, false)].steps;
+    const uint64_t steps = m->all[m->first].steps;
 
     if (trib_plan_auto_is(m->plan)) /* keeps no state and measures again */
         return TRIB_OK;
@@ -493,7 +458,7 @@ trib_status_t trib_plan_state_move_by(const struct trib_state_mover *c,
     assert(!to == (status != TRIB_OK));
     if (to)
         m.mine.head.status = prepare(&m);
-    trib_status_t st = meet(&m);
+    trib_status_t st = exchange_offers(&m);
     if (st == TRIB_OK)
         st = move(&m);
     assert(st != TRIB_OK || m.all);

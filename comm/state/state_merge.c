@@ -18,6 +18,7 @@
 #include "comm/core/plan_struct.h"
 #include "comm/plan/exchange.h"
 #include "comm/plan/plan_feedback.h"
+#include "comm/state/offers.h"
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
 
@@ -25,8 +26,7 @@ enum { SAVERS_MAX = 65536 };
 
 /* A message to all ranks about the states given to this one. */
 struct offer {
-    int32_t status; /* trib_status_t of the local checks */
-    uint32_t n; /* number of states; if 0, the remaining fields are 0, too */
+    struct trib_offer head; /* gives: number of states; if 0, the rest is 0, too */
     uint32_t savers; /* number of ranks that saved */
     uint32_t own; /* 1: its only state is its own, of as many ranks */
     uint32_t step;
@@ -46,6 +46,7 @@ struct merge {
     struct trib_error err; /* of the given states */
     struct offer mine;
     struct offer *all; /* [ranks] */
+    int first; /* the lowest rank that was given a state */
     uint8_t *given; /* one bit per saver whose state this rank was given */
     uint8_t *all_given; /* [ranks] of `given` */
 };
@@ -175,47 +176,28 @@ static trib_status_t prepare(struct merge *m)
     st = trib_state_open(m->into, m->into_bytes, &m->err, &m->ours, &m->about);
     for (size_t i = 0; i < m->n && st == TRIB_OK; i++)
         st = take(m, m->states[i], m->bytes[i]);
-    m->mine.n = (uint32_t)m->n;
+    m->mine.head.gives = (uint32_t)m->n;
     return st == TRIB_OK ? st : trib_comm_fail(comm, st, "%s", m->err.text);
 }
 
 /* ---- comparison of offers -------------------------------------------------------- */
 
-/* Return the first rank that was given a state, or -1. */
-static int first_giver(const struct merge *m)
-{
-    for (int r = 0; r < m->plan->comm->engine.size; r++)
-        if (m->all[r].n)
-            return r;
-    return -1;
-}
-
-/* All ranks reach the same decision from the same offers. */
+/* Check that all states are of one save of one run. */
 static trib_status_t compare_offers(struct merge *m)
 {
     struct trib_comm *comm = m->plan->comm;
-    const int first = first_giver(m);
+    const struct offer *a = &m->all[m->first];
 
-    for (int r = 0; r < comm->engine.size; r++)
-        if (m->all[r].status != TRIB_OK)
-            return r == comm->engine.rank
-                       ? (trib_status_t)m->all[r].status
-                       : trib_comm_fail(comm, (trib_status_t)m->all[r].status,
-                                        "rank %d cannot load its states; its own error "
-                                        "message gives the reason",
-                                        r);
-    if (first < 0)
-        return trib_comm_fail(comm, TRIB_ERR_INVALID, "no rank was passed a state");
-    for (int r = first; r < comm->engine.size; r++) {
-        const struct offer *a = &m->all[first], *b = &m->all[r];
-        if (b->n && (a->savers != b->savers || a->step != b->step ||
-                     memcmp(&a->kept, &b->kept, sizeof(a->kept)) != 0))
+    for (int r = 0; r < comm->engine.size; r++) {
+        const struct offer *b = &m->all[r];
+        if (b->head.gives && (a->savers != b->savers || a->step != b->step ||
+                              memcmp(&a->kept, &b->kept, sizeof(a->kept)) != 0))
             return trib_comm_fail(comm, TRIB_ERR_INVALID,
                                   "rank %d was passed states of %" PRIu32 " ranks at "
                                   "step %" PRIu32 ", rank %d of %" PRIu32 " ranks at "
                                   "step %" PRIu32 ": pass the states of one save of "
                                   "one run",
-                                  first, a->savers, a->step, r, b->savers, b->step);
+                                  m->first, a->savers, a->step, r, b->savers, b->step);
     }
     return TRIB_OK;
 }
@@ -248,29 +230,30 @@ static trib_status_t compare_savers(struct merge *m, uint32_t savers)
     return TRIB_OK;
 }
 
-static trib_status_t meet(struct merge *m)
+static trib_status_t exchange_offers(struct merge *m)
 {
     struct trib_comm *comm = m->plan->comm;
-    const size_t ranks = (size_t)comm->engine.size;
+    struct trib_offers o = {.comm = comm,
+                            .call = "trib_plan_state_load_from",
+                            .what = "a state",
+                            .bytes = sizeof(m->mine)};
+    trib_status_t st = trib_offers_exchange(&o, &m->mine);
 
-    m->all = calloc(ranks, sizeof(*m->all));
-    if (!m->all)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for the offers of %zu ranks", ranks);
-    trib_status_t st =
-        trib_comm_exchange(comm, TRIB_ALLGATHER, &m->mine, sizeof(m->mine), m->all);
+    m->all = o.all;
+    m->first = o.first;
     if (st == TRIB_OK)
         st = compare_offers(m);
     if (st != TRIB_OK)
         return st;
-    const uint32_t savers = m->all[first_giver(m)].savers;
+    const uint32_t savers = m->all[m->first].savers;
     const size_t row = (savers + 7) / 8;
     if (!m->given)
         m->given = calloc(1, row);
-    m->all_given = malloc(ranks * row);
-    if (!m->given || !m->all_given)
-        return trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
-                              "no memory for lists of %" PRIu32 " ranks", savers);
+    m->all_given = malloc((size_t)comm->engine.size * row);
+    if (!m->given || !m->all_given) { /* the other ranks enter the exchange */
+        trib_comm_fail_all(comm, TRIB_ERR_NO_MEMORY, "no memory for lists of ranks");
+        return TRIB_ERR_NO_MEMORY;
+    }
     st = trib_comm_exchange(comm, TRIB_ALLGATHER, m->given, row, m->all_given);
     return st == TRIB_OK ? compare_savers(m, savers) : st;
 }
@@ -310,12 +293,11 @@ static trib_status_t copy_vector(struct merge *m, const char *name)
 
     assert(!to || len % sizeof(*to) == 0);
     for (int r = 0; r < comm->engine.size; r++)
-        lacks |= !m->all[r].n;
+        lacks |= !m->all[r].head.gives;
     if (to && m->n)
         memcpy(to, trib_sections_find(m->states[0], m->bytes[0], name).data, len);
-    return to && lacks
-               ? trib_broadcast(comm, to, len / sizeof(*to), TRIB_F32, first_giver(m))
-               : TRIB_OK;
+    return to && lacks ? trib_broadcast(comm, to, len / sizeof(*to), TRIB_F32, m->first)
+                       : TRIB_OK;
 }
 
 /* A model starts over: the plan keeps its own model, step and key. */
@@ -340,7 +322,7 @@ static void go_on(struct merge *m, const struct offer *from)
 
 static trib_status_t merge(struct merge *m)
 {
-    const struct offer *from = &m->all[first_giver(m)];
+    const struct offer *from = &m->all[m->first];
     const struct trib_feedback_ops *ops =
         trib_feedback_of(&trib_plan_hold(m->plan)->run)->ops;
     const double scale =
@@ -385,9 +367,9 @@ trib_status_t trib_plan_state_load_from(trib_plan_t *plan, const void *const *st
         return trib_comm_fail(
             plan->comm, TRIB_ERR_BUSY,
             "the plan is still running: wait for it before trib_plan_state_load_from");
-    m.mine.status = prepare(&m);
-    assert(m.mine.status != TRIB_OK || m.into);
-    st = meet(&m);
+    m.mine.head.status = prepare(&m);
+    assert(m.mine.head.status != TRIB_OK || m.into);
+    st = exchange_offers(&m);
     if (st == TRIB_OK)
         st = all_own(&m) ? trib_plan_state_load(plan, states[0], bytes[0]) : merge(&m);
     free(m.all_given);

@@ -12,8 +12,7 @@
 #include "base/digest.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
-#include "comm/plan/exchange.h"
-#include "comm/state/plan_state.h"
+#include "comm/state/offers.h"
 
 static const char say[] = "trib_group_state_move";
 
@@ -122,22 +121,6 @@ static trib_status_t describe(struct mover *c, struct offer *mine)
     return TRIB_OK;
 }
 
-/* All ranks reach the same decision from the same offers. */
-static trib_status_t compare(const struct mover *c, const struct offer *all,
-                             int *first_out)
-{
-    trib_status_t st = trib_offers_check(c->comm, move, all, sizeof(*all), first_out);
-
-    for (int r = 0; st == TRIB_OK && r < c->comm->engine.size; r++) {
-        const struct offer *a = &all[*first_out], *b = &all[r];
-        if (b->head.gives && (a->digest != b->digest || a->bytes != b->bytes))
-            st = trib_comm_fail(c->comm, TRIB_ERR_INVALID,
-                                "%s: the old groups of rank %d and of rank %d differ",
-                                move, *first_out, r);
-    }
-    return st;
-}
-
 /* Send the description to the ranks that have no old group. */
 static trib_status_t tell_newcomers(struct mover *c, const struct offer *all, int first)
 {
@@ -159,25 +142,24 @@ static trib_status_t tell_newcomers(struct mover *c, const struct offer *all, in
     return trib_broadcast(c->comm, c->bytes, c->n, TRIB_U8, first);
 }
 
-static trib_status_t meet(struct mover *c)
+static trib_status_t exchange_offers(struct mover *c)
 {
-    struct trib_comm *comm = c->comm;
-    struct offer mine = {.bytes = 0}, *all;
-    int first = -1;
+    struct offer mine = {.bytes = 0};
+    struct trib_offers o = {
+        .comm = c->comm, .call = move, .what = "an old one", .bytes = sizeof(mine)};
 
     mine.head.status = describe(c, &mine);
-    all = calloc((size_t)comm->engine.size, sizeof(*all));
-    if (!all) {
-        trib_comm_fail_all(comm, TRIB_ERR_NO_MEMORY, "no memory to move a group");
-        return TRIB_ERR_NO_MEMORY;
-    }
-    trib_status_t st =
-        trib_comm_exchange(comm, TRIB_ALLGATHER, &mine, sizeof(mine), all);
+    trib_status_t st = trib_offers_exchange(&o, &mine);
+    const struct offer *all = o.all, *a = st == TRIB_OK ? &all[o.first] : NULL;
+    for (int r = 0; st == TRIB_OK && r < c->comm->engine.size; r++)
+        if (all[r].head.gives &&
+            (all[r].digest != a->digest || all[r].bytes != a->bytes))
+            st = trib_comm_fail(c->comm, TRIB_ERR_INVALID,
+                                "%s: the old groups of rank %d and of rank %d differ",
+                                move, o.first, r);
     if (st == TRIB_OK)
-        st = compare(c, all, &first);
-    if (st == TRIB_OK)
-        st = tell_newcomers(c, all, first);
-    free(all);
+        st = tell_newcomers(c, all, o.first);
+    free(o.all);
     return st;
 }
 
@@ -222,7 +204,7 @@ trib_status_t trib_group_move(trib_comm_t *comm, trib_group_t *from,
         return trib_comm_fail(comm, TRIB_ERR_INVALID, "%s: %s is NULL%s", move,
                               group_out ? "recvs" : "group_out",
                               group_out ? ", but sends is not" : "");
-    st = meet(&c);
+    st = exchange_offers(&c);
     if (st == TRIB_OK)
         st = make(&c, sends, recvs, group_out);
     free(c.bytes);

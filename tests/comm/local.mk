@@ -17,7 +17,8 @@ check_tests += tests/comm/auto/test_auto_carry tests/comm/auto/test_auto_trial t
 	tests/comm/plan/test_plan_feedback tests/comm/plan/test_plan_make tests/comm/plan/test_plan_model \
 	tests/comm/plan/test_plan_notify tests/comm/plan/test_plan_own tests/comm/plan/test_plan_scale \
 	tests/comm/plan/test_plan_schedule tests/comm/plan/test_plan_stats tests/comm/plan/test_quorum_rule \
-	tests/comm/plan/test_quorum_text tests/comm/state/test_plan_move tests/comm/state/test_plan_residual \
+	tests/comm/plan/test_quorum_text tests/comm/state/test_offers tests/comm/state/test_plan_move \
+	tests/comm/state/test_plan_residual \
 	tests/comm/state/test_plan_state tests/comm/state/test_plan_state_move tests/comm/state/test_same_state \
 	tests/comm/state/test_state_merge tests/comm/test_bad_values tests/comm/test_closed tests/comm/test_damaged \
 	tests/comm/test_ef21 tests/comm/test_errors tests/comm/test_exact_sums tests/comm/test_feedback \

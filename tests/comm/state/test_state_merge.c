@@ -426,7 +426,7 @@ static int refusals(struct ranks_self *self)
     save_half(&m);
     const void *own = m.states + (size_t)r * m.bytes, *first = m.states;
     const size_t step_at = place_of(&m, "step"), plan_at = place_of(&m, "plan");
-    refused(&m, &own, 0, "no rank was passed a state", "");
+    refused(&m, &own, 0, "no rank has passed a state", "");
     refused(&m, &own, r != 3, "no rank was passed the state of rank 3 of 5", "-");
     refused(&m, r == 2 ? &first : &own, 1, "rank 0 was passed to rank 0 and to rank 2",
             "-");
