@@ -119,7 +119,7 @@ trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *
                          trib_autoencoder_save_bytes(ae), len);
     if (!memory_valid(ae, bytes + weights))
         return trib_fail(err, TRIB_ERR_MISMATCH,
-                         "the state of an optimiser is damaged");
+                         "the state of an optimizer is damaged");
     const trib_status_t status = trib_autoencoder_import(ae, bytes, weights, err);
     if (status != TRIB_OK)
         return status;

@@ -266,7 +266,7 @@ TRIB_API trib_status_t trib_replica_map_reduce(trib_replica_t *replica, trib_map
  * trib_replica_trainer - create a trainer of this replica's parameters.
  *
  * The counterpart of TF-Replicator's wrap_optimizer. The trainer averages the replicas'
- * gradients before the optimiser's step; the kinds ps and hybrid push the mean to a
+ * gradients before the optimizer's step; the kinds ps and hybrid push the mean to a
  * store in tribd. With several devices each has a trainer for its own part. A replica
  * may have up to 8 trainers.
  * desc     as of trib_trainer_create. strategy: NULL, or any strategy for kinds that do

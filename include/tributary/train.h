@@ -48,7 +48,7 @@ typedef struct trib_part {
     }
 
 /*
- * Optimiser of the caller: updates elements [first, first + count) of params with a
+ * Optimizer of the caller: updates elements [first, first + count) of params with a
  * gradient that is final for them. Called once for each element and update, by the
  * thread that calls the trainer.
  */
@@ -102,7 +102,7 @@ typedef struct trib_step {
  * trib_trainer_create - create a trainer and copy rank 0's parameters to all ranks.
  *
  * Strategies (docs/training.md describes the data that each sends, and when):
- *     sync                          the mean of all gradients, then the optimiser
+ *     sync                          the mean of all gradients, then the optimizer
  *     pipe:width=2,predict=1        the sum overlaps with computing the next
  *                                   gradient; width=auto, or codecs separated by |:
  *                                   the first 16 steps are dense and measured, then
@@ -110,7 +110,7 @@ typedef struct trib_step {
  *                                   (trib_trainer_estimate)
  *     local:period=16               steps of each rank alone, then the mean of their
  *                                   changes
- *     diloco:period=16,rate=0.7,momentum=0.5   the same, with an outer optimiser
+ *     diloco:period=16,rate=0.7,momentum=0.5   the same, with an outer optimizer
  *     sgp:graph=exponential,peers=1 gossip of parameters by push-sum; osgp:tau=1: the
  *                                   same, with shares up to tau steps late
  *     agp                           the same without waiting: a share is sent to a rank
@@ -129,7 +129,7 @@ typedef struct trib_step {
  *          caller reads step.params instead
  * thread   collective over comm
  * errors   TRIB_ERR_INVALID: a field or a text; TRIB_ERR_CODEC; TRIB_ERR_UNSUPPORTED:
- *          the strategy does not support this optimiser, feed or codec;
+ *          the strategy does not support this optimizer, feed or codec;
  *          TRIB_ERR_NO_MEMORY; errors of the plans. *trainer_out is then NULL, and
  *          trib_trainer_error(NULL) returns the message. An error on one rank is an
  *          error on all
@@ -187,7 +187,7 @@ TRIB_API trib_status_t trib_trainer_settle(trib_trainer_t *trainer, float *param
 /**
  * trib_trainer_save - save this rank's share of a checkpoint.
  *
- * The share contains parameters, the optimiser's state, codec state and the step
+ * The share contains parameters, the optimizer's state, codec state and the step
  * number. If all ranks load their shares, the run continues with exactly the same bits.
  * For ps, downpour and hybrid it continues from the same vector, because the order of
  * pushes is not saved.
@@ -272,7 +272,7 @@ typedef struct trib_trainer_stats {
     uint64_t wire_bytes; /* bytes sent to other ranks and to a store */
     uint64_t compute_ns; /* between begin and end */
     uint64_t wait_ns; /* in the library, waiting for others */
-    uint64_t update_ns; /* in the optimiser */
+    uint64_t update_ns; /* in the optimizer */
     uint64_t stale; /* pushes of others to a store between this rank's pulls and its
                      * following pushes; divided by rounds, its staleness */
     uint64_t moves; /* to other communicators */
@@ -293,7 +293,7 @@ TRIB_API trib_status_t trib_trainer_stats(trib_trainer_t *trainer,
                                           trib_trainer_stats_t *stats);
 
 /**
- * trib_trainer_explain - describe a trainer: strategy, optimiser, rate, codecs.
+ * trib_trainer_explain - describe a trainer: strategy, optimizer, rate, codecs.
  *
  * text     receives at most `bytes` bytes including the terminating zero
  * errors   TRIB_ERR_INVALID: no room

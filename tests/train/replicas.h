@@ -39,7 +39,7 @@ enum replicas_fault {
 struct replicas_job {
     const char *kind;
     trib_comm_t *comm;
-    bool by_rule; /* the optimiser is "sgd", as a store needs it, else a callback */
+    bool by_rule; /* the optimizer is "sgd", as a store needs it, else a callback */
     enum replicas_fault fault;
     int replica; /* where it happens */
     uint64_t step; /* when */

@@ -26,7 +26,7 @@ struct train_texts {
  *
  * In each text a percentage such as warmup=2% means that share of the steps, at least
  * 4. A plain number as rate becomes a linear decay with a warm-up of 5 % of the steps;
- * other rates get steps=. The default optimiser is the task's, or plain sgd if the
+ * other rates get steps=. The default optimizer is the task's, or plain sgd if the
  * feedback has momentum.
  *
  * steps    of the run

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Local steps: each rank takes `period` local steps. The mean of their changes,
- * relative to a shared centre, is then the gradient of an outer optimiser. With a codec
+ * relative to a shared centre, is then the gradient of an outer optimizer. With a codec
  * and error feedback on the changes this is sparse local SGD.
  *
  * `fragments` splits the vector; fragments are summed in turn within a period. A mean
@@ -40,7 +40,7 @@ struct local {
     float *x; /* [count] the rank's parameters */
     float *gradient; /* [count] */
     float *centre; /* [count] the same on all ranks */
-    float *velocity; /* [count] of the outer optimiser; NULL: no momentum */
+    float *velocity; /* [count] of the outer optimizer; NULL: no momentum */
     float *change; /* [count] centre - x at the start of a sum, then its mean */
     float *own; /* [count] this rank's change while its mean is pending; NULL: late=0 */
     size_t n_fragments;
@@ -111,7 +111,7 @@ static trib_status_t start(struct trib_trainer *t, struct local *l, struct fragm
     return trib_train_start(t, f->sum, l->change);
 }
 
-/* The outer optimiser. */
+/* The outer optimizer. */
 struct outer {
     float rate, momentum;
     bool nesterov;

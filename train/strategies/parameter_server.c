@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Parameter server: tribd's store holds the parameters. Each rank pushes its gradient
- * and pulls the result, at its own pace. The store applies the optimiser to gradients
+ * and pulls the result, at its own pace. The store applies the optimizer to gradients
  * as its rule. staleness bounds the number of pushes by which ranks may differ; with 0
  * all ranks pull the same version.
  *
@@ -81,7 +81,7 @@ static trib_status_t store_taken(struct trib_trainer *t, const struct server *s,
                       : status;
 }
 
-/* Print the optimiser as a rule of the store. Each push carries the learning rate. */
+/* Print the optimizer as a rule of the store. Each push carries the learning rate. */
 static trib_status_t rule_of(struct trib_trainer *t, char *text, size_t bytes)
 {
     const struct trib_train_optimizer *o = &t->optimizer;

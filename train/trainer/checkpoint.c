@@ -18,7 +18,7 @@ static const struct trib_sections_kind kind = {"TRIBTRN", 3, "a trainer"};
 struct about {
     uint32_t rank, ranks;
     uint64_t kind; /* digest of the description (trib_train_kind) */
-    uint64_t number, updates; /* gradients; steps of the optimiser */
+    uint64_t number, updates; /* gradients; steps of the optimizer */
 };
 
 static trib_status_t check_rest(struct trib_trainer *t)

@@ -41,7 +41,7 @@ static int optimizer_keys(int i, struct trib_keyed_key keys_out[TRIB_KEYED_KEYS]
     return i == SGD ? SGD_KEYS : ADAM_KEYS;
 }
 
-static const struct trib_keyed_family family = {"optimiser", 120, optimizer_name,
+static const struct trib_keyed_family family = {"optimizer", 120, optimizer_name,
                                                 optimizer_keys};
 
 static void take_numbers(const struct trib_keyed_text *given,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Optimisers: update ranges of the parameters by a gradient.
+ * Optimizers: update ranges of the parameters by a gradient.
  */
 #ifndef TRAIN_TRAINER_OPTIMIZER_H
 #define TRAIN_TRAINER_OPTIMIZER_H
@@ -27,7 +27,7 @@ struct trib_train_optimizer {
 };
 
 /**
- * trib_train_optimizer_create - create an optimiser for count elements.
+ * trib_train_optimizer_create - create an optimizer for count elements.
  *
  * text     NULL: "sgd"
  * update   not NULL: the caller's function; text is ignored
@@ -38,7 +38,7 @@ trib_status_t trib_train_optimizer_create(const char *text, trib_update_fn updat
                                           void *arg, size_t count,
                                           struct trib_error *err,
                                           struct trib_train_optimizer *out);
-/** trib_train_optimizer_copy - copy an optimiser with its state. Owner and errors as in
+/** trib_train_optimizer_copy - copy an optimizer with its state. Owner and errors as in
  * _create. */
 trib_status_t trib_train_optimizer_copy(const struct trib_train_optimizer *optimizer,
                                         struct trib_error *err,
@@ -60,16 +60,16 @@ void trib_train_optimizer_step(struct trib_train_optimizer *optimizer);
  * no velocity. */
 double trib_train_optimizer_momentum(const struct trib_train_optimizer *optimizer);
 
-/** trib_train_optimizer_has_momentum - return true if the optimiser averages gradients
+/** trib_train_optimizer_has_momentum - return true if the optimizer averages gradients
  * over steps (momentum of SGD, beta1 of Adam). False for a caller's function. */
 bool trib_train_optimizer_has_momentum(const struct trib_train_optimizer *optimizer);
 
-/** trib_train_optimizer_rule - print the optimiser as an update rule of the store
+/** trib_train_optimizer_rule - print the optimizer as an update rule of the store
  * (trib_store_create). */
 void trib_train_optimizer_rule(const struct trib_train_optimizer *optimizer,
                                double rate, char *text, size_t bytes);
 
-/** trib_train_optimizer_print - describe the optimiser for people; return text. */
+/** trib_train_optimizer_print - describe the optimizer for people; return text. */
 const char *trib_train_optimizer_print(const struct trib_train_optimizer *optimizer,
                                        char *text, size_t bytes);
 

@@ -50,11 +50,11 @@ struct trib_train_move {
 };
 
 struct trib_strategy_ops {
-    bool apart; /* each rank takes its own steps, with its own optimiser */
-    /* the strategy sums parameter changes, after the optimiser was applied */
+    bool apart; /* each rank takes its own steps, with its own optimizer */
+    /* the strategy sums parameter changes, after the optimizer was applied */
     bool sums_changes;
 
-    /* Keys of the strategy's text. A strategy without an optimiser key uses the
+    /* Keys of the strategy's text. A strategy without an optimizer key uses the
      * trainer's. */
     const struct trib_keyed_key *keys;
     const double *defaults; /* [n_keys] */
@@ -87,7 +87,7 @@ struct trib_strategy_ops {
      * none is pending between steps. */
     bool (*busy)(const struct trib_trainer *t);
 
-    /** fields - list the state kept in addition to parameters and optimiser; return the
+    /** fields - list the state kept in addition to parameters and optimizer; return the
      * number of fields. NULL: none. */
     int (*fields)(struct trib_trainer *t,
                   struct trib_train_field out[TRIB_TRAIN_FIELDS]);

@@ -341,7 +341,7 @@ trib_status_t trib_trainer_explain(const trib_trainer_t *trainer, char *text,
     if (bytes == 0)
         return TRIB_ERR_INVALID;
     t->choice.row->ops->explain(t, what, sizeof(what));
-    snprintf(text, bytes, "%s: %s\noptimiser %s\nrate %s\ncodec %s\n%s%s",
+    snprintf(text, bytes, "%s: %s\noptimizer %s\nrate %s\ncodec %s\n%s%s",
              t->choice.row->name, what,
              trib_train_optimizer_print(&t->optimizer, optimizer, sizeof(optimizer)),
              trib_train_rate_print(&t->rate, rate, sizeof(rate)),

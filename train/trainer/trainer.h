@@ -63,7 +63,7 @@ trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
  * that exchange state. */
 uint64_t trib_train_kind(const struct trib_trainer *t);
 
-/** trib_train_sections - list all state except sums: the parameters, the optimiser's
+/** trib_train_sections - list all state except sums: the parameters, the optimizer's
  * vectors, the strategy's fields. Return the number. */
 int trib_train_sections(struct trib_trainer *t,
                         struct trib_train_field out[TRIB_TRAIN_SECTIONS]);
@@ -77,7 +77,7 @@ uint64_t trib_train_wire_bytes(const struct trib_trainer *t);
 trib_status_t trib_train_open_strategy(struct trib_trainer *t);
 
 /** trib_train_release - free the strategy, the split communicators and the
- * optimiser. */
+ * optimizer. */
 void trib_train_release(struct trib_trainer *t);
 
 /** trib_train_copy_model - write this rank's view of the model to out [count]. */
@@ -98,7 +98,7 @@ trib_status_t trib_train_take_desc(struct trib_trainer *t,
                                    const trib_trainer_desc_t *theirs);
 
 /** trib_train_check_configured - return TRIB_ERR_INVALID if both the configured
- * feedback (TRIB_FEEDBACK) and the optimiser that applies the sums have momentum. */
+ * feedback (TRIB_FEEDBACK) and the optimizer that applies the sums have momentum. */
 trib_status_t trib_train_check_configured(struct trib_trainer *t);
 
 /** trib_train_refuse_parts - return TRIB_ERR_UNSUPPORTED if the description has
@@ -151,12 +151,12 @@ trib_status_t trib_train_mean(struct trib_trainer *t, const float *x, float *out
 /** trib_train_now - return the clock of the statistics, in ns. */
 uint64_t trib_train_now(void);
 
-/** trib_train_update_range - apply the optimiser to a range; trib_train_optimizer_step
+/** trib_train_update_range - apply the optimizer to a range; trib_train_optimizer_step
  * ends the step. */
 void trib_train_update_range(struct trib_trainer *t, float *x, const float *gradient,
                              size_t first, size_t count, double rate);
 
-/** trib_train_update - apply one whole step of the optimiser to x. */
+/** trib_train_update - apply one whole step of the optimizer to x. */
 void trib_train_update(struct trib_trainer *t, float *x, const float *gradient,
                        double rate);
 

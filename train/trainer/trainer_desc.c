@@ -93,8 +93,8 @@ static bool has_momentum(const char *feedback)
     return trib_number_take(value, &momentum) && momentum < 1;
 }
 
-/* Momentum in the feedback is part of the sum, so the optimiser that applies the sum
- * must have none: the strategy's outer optimiser, or the trainer's. */
+/* Momentum in the feedback is part of the sum, so the optimizer that applies the sum
+ * must have none: the strategy's outer optimizer, or the trainer's. */
 static trib_status_t refuse_two_momenta(struct trib_trainer *t, const char *feedback)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;

@@ -21,7 +21,7 @@ struct offer {
     int64_t gives; /* 1: has state from an old communicator */
     int64_t kind; /* must be equal on all ranks */
     int64_t ahead; /* strategy_ops.ahead */
-    int64_t number, updates; /* gradients; steps of the optimiser */
+    int64_t number, updates; /* gradients; steps of the optimizer */
     int64_t ranks; /* size of the old communicator */
 };
 

@@ -207,7 +207,7 @@ static inline uint8_t *state_new(const struct trib_model *m)
     return bytes;
 }
 
-/* Weights, that is, and what the optimiser remembers: the same at all ranks. */
+/* Weights, that is, and what the optimizer remembers: the same at all ranks. */
 static inline uint8_t *weights_new(const struct ring *r)
 {
     const bool ps = strstr(trib_codec_info(r->codec)->text, "lgc-ps");

@@ -206,7 +206,7 @@ TEST(test_learning)
 {
     struct trib_autoencoder_opts opts = {.length = 95, .decoders = 1, .seed = 1};
     double first = 0;
-    /* the paper's optimiser at its rate; its steps are many more */
+    /* the paper's optimizer at its rate; its steps are many more */
     assert_true(trained(opts, true, 150, &first) < 0.5 * first);
     opts.adam = true;
     assert_true(trained(opts, true, 60, &first) < 0.1 * first);

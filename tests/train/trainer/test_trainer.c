@@ -85,7 +85,7 @@ RANKS_TEST(test_feeds, .size = 2, .config = "transport=shm")
     return 0;
 }
 
-/* One rank is the optimiser alone. */
+/* One rank is the optimizer alone. */
 RANKS_TEST(test_is_plain_sgd, .size = 1, .config = "transport=shm")
 {
     static const char *const strategies[] = {"sync", "pipe:width=1", "local:period=1",
@@ -345,7 +345,7 @@ static int takes_texts(struct ranks_self *self)
     return 0;
 }
 
-/* The same of parts, which have texts of their own, and of an optimiser beside a
+/* The same of parts, which have texts of their own, and of an optimizer beside a
  * function. */
 static int takes_parts(struct ranks_self *self)
 {
