@@ -28,7 +28,7 @@ static const char *const reasons[TMPI_REASONS] = {
     [TMPI_NEVER] = "across groups or jobs, with a GPU in use, or after a failed setup",
     [TMPI_TYPE] = "with an operator or datatype that the library does not support",
     [TMPI_LONG] = "with a user-defined operator and more than 64 KiB in all ranks",
-    [TMPI_WRONG] = "with arguments that MPI refuses",
+    [TMPI_REFUSED] = "with arguments that MPI refuses",
     [TMPI_SMALL] = "without elements, or below TRIB_MPI_MIN",
 };
 
@@ -140,7 +140,7 @@ static void print_json(FILE *f)
                 atomic_load(&totals.passed[k][TMPI_TYPE]),
                 atomic_load(&totals.passed[k][TMPI_LONG]),
                 atomic_load(&totals.passed[k][TMPI_SMALL]),
-                atomic_load(&totals.passed[k][TMPI_WRONG]));
+                atomic_load(&totals.passed[k][TMPI_REFUSED]));
         comma = ",";
     }
     fprintf(f, "\n]}\n");

@@ -14,7 +14,7 @@ enum tmpi_reason {
     TMPI_NEVER, /* no library communicator is possible */
     TMPI_TYPE, /* unsupported datatype or operator */
     TMPI_LONG, /* too long for the generic reduction */
-    TMPI_WRONG, /* arguments that MPI refuses */
+    TMPI_REFUSED, /* arguments that MPI refuses */
     TMPI_SMALL, /* below TRIB_MPI_MIN, or no elements */
     TMPI_REASONS
 };

@@ -14,8 +14,8 @@
 #include "bindings/mpi/failure_class.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
-#include "bindings/mpi/turn.h"
-#include "bindings/mpi/wrong_calls.h"
+#include "bindings/mpi/dispatch.h"
+#include "bindings/mpi/argument_check.h"
 
 /* The blocks of all ranks in one buffer of the program. */
 struct blocks {
@@ -140,199 +140,210 @@ static size_t sum_of(const struct tmpi_list *list, int ranks, MPI_Datatype type)
 }
 
 /* Return the program's error code: the library's error, or else MPI's. */
-static int finish(struct tmpi_turn *t, trib_status_t st, const struct tmpi_packed *own,
-                  int result)
+static int finish(struct tmpi_call *call, trib_status_t st,
+                  const struct tmpi_packed *own, int result)
 {
-    const MPI_Comm comm = t->a->handle;
-    const int done = tmpi_done_by_library(t, st);
+    const MPI_Comm comm = call->a->handle;
+    const int done = tmpi_done_by_library(call, st);
 
     return done == MPI_SUCCESS ? tmpi_packed_error(own, comm, result) : done;
 }
 
-/* Arguments of a call. One side has a list of counts; the other has a count and a type,
- * or for alltoallv also a list. */
+/* Arguments of a call. One side has a list of counts: the send side of a scatter, else
+ * the receive side. The other side has a count and a type, or for alltoallv also a
+ * list. */
 struct counted {
+    enum tmpi_kind kind;
     const void *send;
     void *recv;
     const struct tmpi_list *list;
     MPI_Datatype list_type;
     MPI_Count count;
     MPI_Datatype type;
-    int root;
+    int root; /* -1: all */
     MPI_Comm comm;
     bool wide; /* called through a function MPI_X_c */
+    const struct tmpi_list *from_list; /* alltoallv: of the send side */
 };
 
-/* Check the arguments. `many` has the blocks of all ranks; `one` has this rank's block,
- * unless it is in displ in `many`. */
-static bool is_valid(const struct counted *m, enum tmpi_kind kind, int rank, int ranks)
+/* The roles of this rank in a call, and the memory of both sides. */
+struct sides {
+    int rank, ranks;
+    bool has_many; /* the blocks of all ranks are here */
+    bool in_place; /* this rank's block is among them */
+    const void *many, *one; /* buffers of the program */
+    struct blocks blocks;
+    struct tmpi_packed own;
+};
+
+static struct sides sides_of(const struct counted *m)
 {
-    const void *many = kind == TMPI_SCATTERV ? m->send : m->recv;
-    const void *one = kind == TMPI_SCATTERV ? m->recv : m->send;
-    const bool has_root = kind != TMPI_ALLGATHERV;
-    const bool has_many = !has_root || rank == m->root;
-    const bool in_place = has_many && one == MPI_IN_PLACE;
+    const bool scatters = m->kind == TMPI_SCATTERV;
+    struct sides s = {.many = scatters ? m->send : m->recv,
+                      .one = scatters ? m->recv : m->send};
 
-    if (kind == TMPI_SCATTERV ? !in_place : has_many)
-        tmpi_commit_type(kind == TMPI_SCATTERV ? m->type : m->list_type);
-    const bool valid =
-        (!has_root || (m->root >= 0 && m->root < ranks)) &&
-        (!has_many || tmpi_list_is_valid(many, m->list, ranks, m->list_type)) &&
-        (in_place || tmpi_buffer_is_valid(one, m->count, m->type));
-
-    if (!valid)
-        tmpi_report_passed(kind, TMPI_WRONG);
-    return valid;
+    s.ranks = ranks_of(m->comm, &s.rank);
+    s.has_many = m->kind == TMPI_ALLGATHERV || s.rank == m->root;
+    s.in_place = s.has_many && s.one == MPI_IN_PLACE;
+    return s;
 }
 
-/* Open this rank's elements unless they are in displ. If `list` is given, list[rank] is
- * their size in bytes. */
-static bool open_own(struct tmpi_packed *own, const void *user, const struct counted *m,
-                     const size_t *list, int rank)
+static bool is_valid(const struct counted *m, const struct sides *s)
 {
-    return user == MPI_IN_PLACE ||
-           (tmpi_packed_open(own, (void *)(uintptr_t)user, m->count, m->type) &&
-            (!list || tmpi_packed_expect(own, list[rank])));
+    if (m->kind == TMPI_SCATTERV ? !s->in_place : s->has_many)
+        tmpi_commit_type(m->kind == TMPI_SCATTERV ? m->type : m->list_type);
+    return (m->kind == TMPI_ALLGATHERV || (m->root >= 0 && m->root < s->ranks)) &&
+           (!s->has_many ||
+            tmpi_list_is_valid(s->many, m->list, s->ranks, m->list_type)) &&
+           (s->in_place || tmpi_buffer_is_valid(s->one, m->count, m->type));
+}
+
+/* Only in an all-gather do all ranks know the number of bytes; other calls count as
+ * TRIB_MPI_MIN bytes. */
+static bool to_library(struct tmpi_call *call, const struct counted *m,
+                       const struct sides *s)
+{
+    const bool valid = is_valid(m, s);
+    const size_t bytes = !valid ? 0
+                         : m->kind == TMPI_ALLGATHERV
+                             ? sum_of(m->list, s->ranks, m->list_type)
+                             : tmpi_module.settings.min;
+
+    if (valid && (bytes || m->kind != TMPI_ALLGATHERV))
+        return tmpi_to_library(call, m->comm, m->kind, bytes);
+    tmpi_report_passed(m->kind, valid ? TMPI_SMALL : TMPI_REFUSED);
+    return false;
+}
+
+/* Open the blocks, and this rank's block unless it is among them. Where the list is
+ * given, list[rank] is the size of that block. */
+static bool open_sides(struct sides *s, const struct counted *m)
+{
+    struct blocks *b = &s->blocks;
+
+    return (!s->has_many || open_blocks(b, s->ranks, s->many, m->list, m->list_type)) &&
+           (s->in_place ||
+            (tmpi_packed_open(&s->own, (void *)(uintptr_t)s->one, m->count, m->type) &&
+             (!b->lengths || tmpi_packed_expect(&s->own, b->lengths[s->rank]))));
+}
+
+static int pack_sides(struct sides *s, const struct counted *m)
+{
+    if (m->kind == TMPI_SCATTERV)
+        return s->has_many ? pack_blocks(&s->blocks, m->comm) : MPI_SUCCESS;
+    return s->in_place ? pack_block(&s->blocks, s->rank, m->comm)
+                       : tmpi_pack(&s->own, m->comm);
+}
+
+static int unpack_sides(struct sides *s, const struct counted *m)
+{
+    if (m->kind == TMPI_SCATTERV)
+        return s->in_place ? MPI_SUCCESS : tmpi_unpack(&s->own, m->comm);
+    return s->has_many ? unpack_blocks(&s->blocks, m->comm) : MPI_SUCCESS;
+}
+
+static trib_status_t run(const struct counted *m, trib_comm_t *comm, struct sides *s)
+{
+    const struct blocks *b = &s->blocks;
+    const size_t own = b->lengths ? b->lengths[s->rank] : tmpi_packed_bytes(&s->own);
+
+    switch (m->kind) {
+    case TMPI_ALLGATHERV:
+        return trib_allgatherv(comm, s->own.bytes, b->bytes, b->lengths, b->offsets,
+                               TRIB_I8);
+    case TMPI_GATHERV:
+        return trib_gatherv(comm, s->own.bytes, s->in_place ? 0 : own, b->bytes,
+                            b->lengths, b->offsets, TRIB_I8, m->root);
+    default:
+        return trib_scatterv(comm, b->bytes, b->lengths, b->offsets, s->own.bytes, own,
+                             TRIB_I8, m->root);
+    }
 }
 
 #define NARROW(l) (l)->counts, (l)->displs
 #define WIDE(l) (l)->wide_counts, (l)->wide_displs
 
-static int allgatherv(const struct counted *m)
+static int by_mpi(const struct counted *m)
 {
-    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
-    const bool valid = is_valid(m, TMPI_ALLGATHERV, rank, ranks);
-    const size_t bytes = valid ? sum_of(m->list, ranks, m->list_type) : 0;
-    const bool in_place = m->send == MPI_IN_PLACE;
-    struct tmpi_packed own = {0};
-    struct tmpi_turn t = {0};
-    struct blocks b = {0};
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    switch (m->kind) {
+    case TMPI_ALLGATHERV:
+        return TMPI_BY_MPI(Allgatherv, m->wide,
+                           (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
+                            m->list_type, m->comm),
+                           (m->send, m->count, m->type, m->recv, WIDE(m->list),
+                            m->list_type, m->comm));
+    case TMPI_GATHERV:
+        return TMPI_BY_MPI(Gatherv, m->wide,
+                           (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
+                            m->list_type, m->root, m->comm),
+                           (m->send, m->count, m->type, m->recv, WIDE(m->list),
+                            m->list_type, m->root, m->comm));
+    case TMPI_SCATTERV:
+        return TMPI_BY_MPI(Scatterv, m->wide,
+                           (m->send, NARROW(m->list), m->list_type, m->recv,
+                            (int)m->count, m->type, m->root, m->comm),
+                           (m->send, WIDE(m->list), m->list_type, m->recv, m->count,
+                            m->type, m->root, m->comm));
+    default:
+        return TMPI_BY_MPI(Alltoallv, m->wide,
+                           (m->send, NARROW(m->from_list), m->type, m->recv,
+                            NARROW(m->list), m->list_type, m->comm),
+                           (m->send, WIDE(m->from_list), m->type, m->recv,
+                            WIDE(m->list), m->list_type, m->comm));
+    }
+}
 
-    if (valid && !bytes)
-        tmpi_report_passed(TMPI_ALLGATHERV, TMPI_SMALL);
-    if (!bytes || !tmpi_to_library(&t, m->comm, TMPI_ALLGATHERV, bytes))
-        return tmpi_done_by_mpi(&t,
-                                TMPI_BY_MPI(Allgatherv, m->wide,
-                                            (m->send, (int)m->count, m->type, m->recv,
-                                             NARROW(m->list), m->list_type, m->comm),
-                                            (m->send, m->count, m->type, m->recv,
-                                             WIDE(m->list), m->list_type, m->comm)));
-    if (open_blocks(&b, ranks, m->recv, m->list, m->list_type) &&
-        open_own(&own, m->send, m, b.lengths, rank)) {
-        result = in_place ? pack_block(&b, rank, m->comm) : tmpi_pack(&own, m->comm);
-        st = trib_allgatherv(t.a->comm, in_place ? NULL : own.bytes, b.bytes, b.lengths,
-                             b.offsets, TRIB_I8);
+static int move(const struct counted *m)
+{
+    struct sides s = sides_of(m);
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+    struct tmpi_call call = {0};
+    int result = MPI_SUCCESS;
+
+    if (!to_library(&call, m, &s))
+        return tmpi_done_by_mpi(&call, by_mpi(m));
+    if (open_sides(&s, m)) {
+        result = pack_sides(&s, m);
+        st = run(m, call.a->comm, &s);
         if (st == TRIB_OK && result == MPI_SUCCESS)
-            result = unpack_blocks(&b, m->comm);
+            result = unpack_sides(&s, m);
     }
-    tmpi_packed_close(&own);
-    close_blocks(&b);
-    return finish(&t, st, &own, result);
+    tmpi_packed_close(&s.own);
+    close_blocks(&s.blocks);
+    return finish(&call, st, &s.own, result);
 }
 
-static int gatherv(const struct counted *m)
-{
-    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
-    const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
-    struct tmpi_packed own = {0};
-    struct tmpi_turn t = {0};
-    struct blocks b = {0};
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-
-    if (!is_valid(m, TMPI_GATHERV, rank, ranks) ||
-        !tmpi_to_library(&t, m->comm, TMPI_GATHERV, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Gatherv, m->wide,
-                            (m->send, (int)m->count, m->type, m->recv, NARROW(m->list),
-                             m->list_type, m->root, m->comm),
-                            (m->send, m->count, m->type, m->recv, WIDE(m->list),
-                             m->list_type, m->root, m->comm)));
-    if ((!is_root || open_blocks(&b, ranks, m->recv, m->list, m->list_type)) &&
-        open_own(&own, m->send, m, b.lengths, rank)) {
-        result = in_place ? pack_block(&b, rank, m->comm) : tmpi_pack(&own, m->comm);
-        st = trib_gatherv(t.a->comm, in_place ? NULL : own.bytes,
-                          in_place  ? 0
-                          : is_root ? b.lengths[rank]
-                                    : tmpi_packed_bytes(&own),
-                          b.bytes, b.lengths, b.offsets, TRIB_I8, m->root);
-        if (st == TRIB_OK && result == MPI_SUCCESS && is_root)
-            result = unpack_blocks(&b, m->comm);
-    }
-    tmpi_packed_close(&own);
-    close_blocks(&b);
-    return finish(&t, st, &own, result);
-}
-
-static int scatterv(const struct counted *m)
-{
-    int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
-    const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
-    struct tmpi_packed own = {0};
-    struct tmpi_turn t = {0};
-    struct blocks b = {0};
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-
-    if (!is_valid(m, TMPI_SCATTERV, rank, ranks) ||
-        !tmpi_to_library(&t, m->comm, TMPI_SCATTERV, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Scatterv, m->wide,
-                            (m->send, NARROW(m->list), m->list_type, m->recv,
-                             (int)m->count, m->type, m->root, m->comm),
-                            (m->send, WIDE(m->list), m->list_type, m->recv, m->count,
-                             m->type, m->root, m->comm)));
-    if ((!is_root || open_blocks(&b, ranks, m->send, m->list, m->list_type)) &&
-        open_own(&own, m->recv, m, b.lengths, rank)) {
-        if (is_root)
-            result = pack_blocks(&b, m->comm);
-        st = trib_scatterv(
-            t.a->comm, b.bytes, b.lengths, b.offsets, in_place ? NULL : own.bytes,
-            is_root ? b.lengths[rank] : tmpi_packed_bytes(&own), TRIB_I8, m->root);
-        if (st == TRIB_OK && result == MPI_SUCCESS && !in_place)
-            result = tmpi_unpack(&own, m->comm);
-    }
-    tmpi_packed_close(&own);
-    close_blocks(&b);
-    return finish(&t, st, &own, result);
-}
-
-/* m describes the receive side, from_list and from_type the send side. In-displ calls
- * stay with MPI on all ranks: the library needs blocks of equal length for them. */
-static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
-                     MPI_Datatype from_type)
+/* In-place calls stay with MPI on all ranks: the library needs blocks of equal length
+ * for them. */
+static int alltoallv(const struct counted *m)
 {
     int rank, ranks = ranks_of(m->comm, &rank), result = MPI_SUCCESS;
     struct tmpi_packed none = {0};
     struct blocks from = {0}, to = {0};
-    struct tmpi_turn t = {0};
+    struct tmpi_call call = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
     const bool valid = m->send != MPI_IN_PLACE &&
-                       tmpi_list_is_valid(m->send, from_list, ranks, from_type) &&
+                       tmpi_list_is_valid(m->send, m->from_list, ranks, m->type) &&
                        tmpi_list_is_valid(m->recv, m->list, ranks, m->list_type);
 
     if (!valid)
         tmpi_report_passed(TMPI_ALLTOALLV,
-                           m->send == MPI_IN_PLACE ? TMPI_TYPE : TMPI_WRONG);
+                           m->send == MPI_IN_PLACE ? TMPI_TYPE : TMPI_REFUSED);
     if (!valid ||
-        !tmpi_to_library(&t, m->comm, TMPI_ALLTOALLV, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Alltoallv, m->wide,
-                            (m->send, NARROW(from_list), from_type, m->recv,
-                             NARROW(m->list), m->list_type, m->comm),
-                            (m->send, WIDE(from_list), from_type, m->recv,
-                             WIDE(m->list), m->list_type, m->comm)));
-    if (open_blocks(&from, ranks, m->send, from_list, from_type) &&
+        !tmpi_to_library(&call, m->comm, TMPI_ALLTOALLV, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(&call, by_mpi(m));
+    if (open_blocks(&from, ranks, m->send, m->from_list, m->type) &&
         open_blocks(&to, ranks, m->recv, m->list, m->list_type)) {
         result = pack_blocks(&from, m->comm);
-        st = trib_alltoallv(t.a->comm, from.bytes, from.lengths, from.offsets, to.bytes,
-                            to.lengths, to.offsets, TRIB_I8);
+        st = trib_alltoallv(call.a->comm, from.bytes, from.lengths, from.offsets,
+                            to.bytes, to.lengths, to.offsets, TRIB_I8);
         if (st == TRIB_OK && result == MPI_SUCCESS)
             result = unpack_blocks(&to, m->comm);
     }
     close_blocks(&from);
     close_blocks(&to);
-    return finish(&t, st, &none, result);
+    return finish(&call, st, &none, result);
 }
 
 /* Each function in two variants: int counts; MPI_Count counts with MPI_Aint
@@ -356,8 +367,8 @@ static int alltoallv(const struct counted *m, const struct tmpi_list *from_list,
     (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
      const number *counts, const displ *displs, MPI_Datatype recv_type, MPI_Comm comm)
 #define ALLGATHERV(number, wide) \
-    allgatherv(&(struct counted){send, recv, LIST_##number(counts, displs), recv_type, \
-                                 send_count, send_type, -1, comm, wide})
+    move(&(struct counted){TMPI_ALLGATHERV, send, recv, LIST_##number(counts, displs), \
+                           recv_type, send_count, send_type, -1, comm, wide, NULL})
 BOTH(TMPI_ALLGATHERV, Allgatherv, TO_ALL,
      (send, send_count, send_type, recv, counts, displs, recv_type, comm), ALLGATHERV)
 
@@ -366,8 +377,8 @@ BOTH(TMPI_ALLGATHERV, Allgatherv, TO_ALL,
      const number *counts, const displ *displs, MPI_Datatype recv_type, int root, \
      MPI_Comm comm)
 #define GATHERV(number, wide) \
-    gatherv(&(struct counted){send, recv, LIST_##number(counts, displs), recv_type, \
-                              send_count, send_type, root, comm, wide})
+    move(&(struct counted){TMPI_GATHERV, send, recv, LIST_##number(counts, displs), \
+                           recv_type, send_count, send_type, root, comm, wide, NULL})
 BOTH(TMPI_GATHERV, Gatherv, TO_ROOT,
      (send, send_count, send_type, recv, counts, displs, recv_type, root, comm),
      GATHERV)
@@ -377,8 +388,8 @@ BOTH(TMPI_GATHERV, Gatherv, TO_ROOT,
      MPI_Datatype send_type, void *recv, number recv_count, MPI_Datatype recv_type, \
      int root, MPI_Comm comm)
 #define SCATTERV(number, wide) \
-    scatterv(&(struct counted){send, recv, LIST_##number(counts, displs), send_type, \
-                               recv_count, recv_type, root, comm, wide})
+    move(&(struct counted){TMPI_SCATTERV, send, recv, LIST_##number(counts, displs), \
+                           send_type, recv_count, recv_type, root, comm, wide, NULL})
 BOTH(TMPI_SCATTERV, Scatterv, FROM_ROOT,
      (send, counts, displs, send_type, recv, recv_count, recv_type, root, comm),
      SCATTERV)
@@ -388,9 +399,10 @@ BOTH(TMPI_SCATTERV, Scatterv, FROM_ROOT,
      MPI_Datatype send_type, void *recv, const number *recv_counts, \
      const displ *recv_displs, MPI_Datatype recv_type, MPI_Comm comm)
 #define ALLTOALLV(number, wide) \
-    alltoallv(&(struct counted){send, recv, LIST_##number(recv_counts, recv_displs), \
-                                recv_type, 0, send_type, -1, comm, wide}, \
-              LIST_##number(send_counts, send_displs), send_type)
+    alltoallv(&(struct counted){TMPI_ALLTOALLV, send, recv, \
+                                LIST_##number(recv_counts, recv_displs), recv_type, 0, \
+                                send_type, -1, comm, wide, \
+                                LIST_##number(send_counts, send_displs)})
 BOTH(TMPI_ALLTOALLV, Alltoallv, FROM_ALL,
      (send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs,
       recv_type, comm),

@@ -9,8 +9,8 @@
 #include "bindings/mpi/failure_class.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
-#include "bindings/mpi/turn.h"
-#include "bindings/mpi/wrong_calls.h"
+#include "bindings/mpi/dispatch.h"
+#include "bindings/mpi/argument_check.h"
 
 /* A call that moves blocks of equal size from each rank or to each rank. */
 struct move {
@@ -25,150 +25,102 @@ struct move {
     MPI_Comm comm;
 };
 
-#define BY_MPI(name, m) \
-    TMPI_BY_MPI(name, is_wide(m), \
-                ((m)->send, (int)(m)->send_count, (m)->send_type, (m)->recv, \
-                 (int)(m)->recv_count, (m)->recv_type, (m)->comm), \
-                ((m)->send, (m)->send_count, (m)->send_type, (m)->recv, \
-                 (m)->recv_count, (m)->recv_type, (m)->comm))
-#define ROOTED_BY_MPI(name, m) \
-    TMPI_BY_MPI(name, is_wide(m), \
-                ((m)->send, (int)(m)->send_count, (m)->send_type, (m)->recv, \
-                 (int)(m)->recv_count, (m)->recv_type, (m)->root, (m)->comm), \
-                ((m)->send, (m)->send_count, (m)->send_type, (m)->recv, \
-                 (m)->recv_count, (m)->recv_type, (m)->root, (m)->comm))
+/* Both sides of a move as bytes, and how many blocks this rank has on each side. */
+struct ends {
+    struct tmpi_packed send, recv;
+    int send_blocks, recv_blocks;
+    int result; /* error code of MPI */
+};
 
-#if MPI_VERSION >= 4
-/* Return true if the counts need MPI's function with MPI_Count arguments. */
-static bool is_wide(const struct move *m)
+static bool has_root(const struct move *m)
 {
-    return m->send_count > INT_MAX || m->recv_count > INT_MAX;
+    return m->kind != TMPI_ALLGATHER && m->kind != TMPI_ALLTOALL;
 }
-#endif
 
-static bool sends(const struct move *m, int rank)
+/* Return the number of blocks that this rank sends: one per rank, 1, or none. A
+ * broadcast has its block on the receiving side. */
+static int sent_blocks(const struct move *m, int rank, int ranks)
 {
     switch (m->kind) {
     case TMPI_BCAST:
-        return false;
+        return 0;
     case TMPI_GATHER:
         return rank != m->root || m->send != MPI_IN_PLACE;
     case TMPI_SCATTER:
-        return rank == m->root;
+        return rank == m->root ? ranks : 0;
+    case TMPI_ALLTOALL:
+        return m->send != MPI_IN_PLACE ? ranks : 0;
     default:
         return m->send != MPI_IN_PLACE;
     }
 }
 
-static bool receives(const struct move *m, int rank)
+static int received_blocks(const struct move *m, int rank, int ranks)
 {
     switch (m->kind) {
+    case TMPI_BCAST:
+        return 1;
     case TMPI_GATHER:
-        return rank == m->root;
+        return rank == m->root ? ranks : 0;
     case TMPI_SCATTER:
         return rank != m->root || m->recv != MPI_IN_PLACE;
     default:
-        return true;
+        return ranks;
     }
+}
+
+/* Commit the types that the other ranks may have committed: see tmpi_commit_type. */
+static void commit_types(const struct move *m, bool is_root)
+{
+    if (m->kind == TMPI_ALLGATHER || (m->kind == TMPI_GATHER && is_root) ||
+        (m->kind == TMPI_SCATTER && m->recv != MPI_IN_PLACE))
+        tmpi_commit_type(m->recv_type);
+    if (m->kind == TMPI_SCATTER && is_root)
+        tmpi_commit_type(m->send_type);
+}
+
+/* Return the bytes of a block, on the side that this rank must have. */
+static size_t block_bytes(const struct move *m, bool is_root)
+{
+    const bool of_send = m->kind == TMPI_GATHER    ? !is_root
+                         : m->kind == TMPI_SCATTER ? is_root
+                                                   : false;
+
+    return of_send ? tmpi_bytes_of(m->send_count, m->send_type)
+                   : tmpi_bytes_of(m->recv_count, m->recv_type);
 }
 
 static bool is_valid(const struct move *m, int rank)
 {
-    const bool has_root = m->kind != TMPI_ALLGATHER && m->kind != TMPI_ALLTOALL;
-
-    return (!has_root || tmpi_root_is_valid(m->root, m->comm)) &&
-           (!sends(m, rank) ||
+    return (!has_root(m) || tmpi_root_is_valid(m->root, m->comm)) &&
+           (!sent_blocks(m, rank, 1) ||
             tmpi_buffer_is_valid(m->send, m->send_count, m->send_type)) &&
-           (!receives(m, rank) ||
+           (!received_blocks(m, rank, 1) ||
             tmpi_buffer_is_valid(m->recv, m->recv_count, m->recv_type));
 }
 
-/* rank: of this process, if the call has a root; otherwise -1 */
-static bool to_library(struct tmpi_turn *t, const struct move *m, int rank,
+static bool to_library(struct tmpi_call *call, const struct move *m, int rank,
                        size_t bytes)
 {
-    *t = (struct tmpi_turn){0};
     if (m->comm == MPI_COMM_NULL)
         return false;
     if (bytes && is_valid(m, rank))
-        return tmpi_to_library(t, m->comm, m->kind, bytes);
-    tmpi_report_passed(m->kind, bytes ? TMPI_WRONG : TMPI_SMALL);
+        return tmpi_to_library(call, m->comm, m->kind, bytes);
+    tmpi_report_passed(m->kind, bytes ? TMPI_REFUSED : TMPI_SMALL);
     return false;
 }
 
-/* Both sides of a move as bytes. */
-struct ends {
-    struct tmpi_packed send, recv;
-    bool sends, receives;
-    int result; /* error code of MPI */
-};
-
-static bool open_ends(struct ends *e, const struct move *m, size_t bytes,
-                      int send_blocks, int recv_blocks)
+static bool open_end(struct tmpi_packed *p, const void *user, MPI_Count count,
+                     MPI_Datatype type, int blocks, size_t bytes)
 {
-    *e = (struct ends){.sends = send_blocks, .receives = recv_blocks};
-    if (e->sends && (!tmpi_packed_open(&e->send, (void *)(uintptr_t)m->send,
-                                       m->send_count * send_blocks, m->send_type) ||
-                     !tmpi_packed_expect(&e->send, bytes * (size_t)send_blocks)))
-        return false;
-    if (e->receives && (!tmpi_packed_open(&e->recv, m->recv,
-                                          m->recv_count * recv_blocks, m->recv_type) ||
-                        !tmpi_packed_expect(&e->recv, bytes * (size_t)recv_blocks)))
-        return false;
-    if (e->sends)
-        e->result = tmpi_pack(&e->send, m->comm);
-    return true;
-}
-
-/* Unpack the result if the library has succeeded; return the program's error code. */
-static int close_ends(struct ends *e, struct tmpi_turn *t, const struct move *m,
-                      trib_status_t st)
-{
-    if (st == TRIB_OK && e->result == MPI_SUCCESS && e->receives)
-        e->result = tmpi_unpack(&e->recv, m->comm);
-    tmpi_packed_close(&e->send);
-    tmpi_packed_close(&e->recv);
-    const int result = tmpi_done_by_library(t, st);
-    if (result != MPI_SUCCESS)
-        return result;
-    e->result = tmpi_packed_error(&e->send, m->comm, e->result);
-    return tmpi_packed_error(&e->recv, m->comm, e->result);
-}
-
-static int broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
-                     MPI_Comm comm)
-{
-    const struct move m = {.kind = TMPI_BCAST,
-                           .recv = buffer,
-                           .recv_count = count,
-                           .recv_type = type,
-                           .root = root,
-                           .comm = comm};
-    const size_t bytes = tmpi_bytes_of(count, type);
-    struct tmpi_packed p;
-    struct tmpi_turn t;
-    int result = MPI_SUCCESS;
-
-    if (!to_library(&t, &m, -1, bytes))
-        return tmpi_done_by_mpi(&t, TMPI_BY_MPI(Bcast, count > INT_MAX,
-                                                (buffer, (int)count, type, root, comm),
-                                                (buffer, count, type, root, comm)));
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (tmpi_packed_open(&p, buffer, count, type)) {
-        if (t.a->rank == root)
-            result = tmpi_pack(&p, comm);
-        st = trib_broadcast(t.a->comm, p.bytes, bytes, TRIB_I8, root);
-        if (st == TRIB_OK && t.a->rank != root && result == MPI_SUCCESS)
-            result = tmpi_unpack(&p, comm);
-    }
-    tmpi_packed_close(&p);
-    const int done = tmpi_done_by_library(&t, st);
-    return done == MPI_SUCCESS ? result : done;
+    return blocks == 0 ||
+           (tmpi_packed_open(p, (void *)(uintptr_t)user, count * blocks, type) &&
+            tmpi_packed_expect(p, bytes * (size_t)blocks));
 }
 
 /* In-place gather: pack the local block, which is in recv, at its place in the packed
  * buffer; the other blocks are overwritten. */
-static void fill_own(struct ends *e, const struct move *m, int rank)
+static void pack_own(struct ends *e, const struct move *m, int rank)
 {
     struct tmpi_packed own = e->recv;
 
@@ -180,108 +132,117 @@ static void fill_own(struct ends *e, const struct move *m, int rank)
     e->result = tmpi_pack(&own, m->comm);
 }
 
-static bool open_gather(struct ends *e, const struct move *m, size_t bytes, int rank,
-                        int blocks)
+/* Open both sides, and pack what this rank sends. False: no memory. */
+static bool open_ends(struct ends *e, const struct move *m, size_t bytes, int rank)
 {
-    const bool in_place = m->send == MPI_IN_PLACE;
-
-    if (!open_ends(e, m, bytes, !in_place, blocks))
+    if (!open_end(&e->send, m->send, m->send_count, m->send_type, e->send_blocks,
+                  bytes) ||
+        !open_end(&e->recv, m->recv, m->recv_count, m->recv_type, e->recv_blocks,
+                  bytes))
         return false;
-    if (in_place)
-        fill_own(e, m, rank);
+    if (e->send_blocks)
+        e->result = tmpi_pack(&e->send, m->comm);
+    else if (m->kind == TMPI_ALLTOALL || (m->kind == TMPI_BCAST && rank == m->root))
+        e->result = tmpi_pack(&e->recv, m->comm);
+    else if (m->kind == TMPI_ALLGATHER || m->kind == TMPI_GATHER)
+        pack_own(e, m, rank);
     return true;
 }
 
-static int allgather(const struct move *m)
+/* Unpack the result if the library has succeeded; return the program's error code. */
+static int close_ends(struct ends *e, struct tmpi_call *call, const struct move *m,
+                      int rank, trib_status_t st)
 {
-    tmpi_commit_type(m->recv_type);
-    const bool in_place = m->send == MPI_IN_PLACE;
-    const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
-    struct tmpi_turn t;
-    struct ends e;
+    const bool has_result =
+        e->recv_blocks && (m->kind != TMPI_BCAST || rank != m->root);
 
-    if (!to_library(&t, m, -1, bytes))
-        return tmpi_done_by_mpi(&t, BY_MPI(Allgather, m));
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (open_gather(&e, m, bytes, t.a->rank, t.a->ranks))
-        st = trib_allgather(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
-                            bytes, TRIB_I8);
-    return close_ends(&e, &t, m, st);
+    if (st == TRIB_OK && e->result == MPI_SUCCESS && has_result)
+        e->result = tmpi_unpack(&e->recv, m->comm);
+    tmpi_packed_close(&e->send);
+    tmpi_packed_close(&e->recv);
+    const int result = tmpi_done_by_library(call, st);
+    if (result != MPI_SUCCESS)
+        return result;
+    e->result = tmpi_packed_error(&e->send, m->comm, e->result);
+    return tmpi_packed_error(&e->recv, m->comm, e->result);
 }
 
-static int gather(const struct move *m)
+static trib_status_t run(const struct move *m, trib_comm_t *comm, struct ends *e,
+                         size_t bytes)
 {
-    int rank = -1;
-    struct tmpi_turn t;
-    struct ends e;
+    const void *send = e->send.bytes;
+    void *recv = e->recv.bytes;
 
-    if (m->comm != MPI_COMM_NULL)
-        tmpi_next.Comm_rank(m->comm, &rank);
-    const bool is_root = rank == m->root, in_place = m->send == MPI_IN_PLACE;
-    if (is_root)
-        tmpi_commit_type(m->recv_type);
-    const size_t bytes = is_root ? tmpi_bytes_of(m->recv_count, m->recv_type)
-                                 : tmpi_bytes_of(m->send_count, m->send_type);
-    if (!to_library(&t, m, rank, bytes))
-        return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Gather, m));
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (open_gather(&e, m, bytes, rank, is_root ? t.a->ranks : 0))
-        st = trib_gather(t.a->comm, in_place ? NULL : e.send.bytes,
-                         is_root ? e.recv.bytes : NULL, bytes, TRIB_I8, m->root);
-    return close_ends(&e, &t, m, st);
-}
-
-static int scatter(const struct move *m)
-{
-    int rank = -1;
-    struct tmpi_turn t;
-    struct ends e;
-
-    if (m->comm != MPI_COMM_NULL)
-        tmpi_next.Comm_rank(m->comm, &rank);
-    const bool is_root = rank == m->root, in_place = m->recv == MPI_IN_PLACE;
-    if (is_root)
-        tmpi_commit_type(m->send_type);
-    if (!in_place)
-        tmpi_commit_type(m->recv_type);
-    const size_t bytes = is_root ? tmpi_bytes_of(m->send_count, m->send_type)
-                                 : tmpi_bytes_of(m->recv_count, m->recv_type);
-    if (!to_library(&t, m, rank, bytes))
-        return tmpi_done_by_mpi(&t, ROOTED_BY_MPI(Scatter, m));
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (open_ends(&e, m, bytes, is_root ? t.a->ranks : 0, !in_place))
-        st = trib_scatter(t.a->comm, is_root ? e.send.bytes : NULL,
-                          in_place ? NULL : e.recv.bytes, bytes, TRIB_I8, m->root);
-    return close_ends(&e, &t, m, st);
-}
-
-static int alltoall(const struct move *m)
-{
-    const bool in_place = m->send == MPI_IN_PLACE;
-    const size_t bytes = tmpi_bytes_of(m->recv_count, m->recv_type);
-    struct tmpi_turn t;
-    struct ends e;
-
-    if (!to_library(&t, m, -1, bytes))
-        return tmpi_done_by_mpi(&t, BY_MPI(Alltoall, m));
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (open_ends(&e, m, bytes, in_place ? 0 : t.a->ranks, t.a->ranks)) {
-        if (in_place)
-            e.result = tmpi_pack(&e.recv, m->comm);
-        st = trib_alltoall(t.a->comm, in_place ? NULL : e.send.bytes, e.recv.bytes,
-                           bytes, TRIB_I8);
+    switch (m->kind) {
+    case TMPI_BCAST:
+        return trib_broadcast(comm, recv, bytes, TRIB_I8, m->root);
+    case TMPI_ALLGATHER:
+        return trib_allgather(comm, send, recv, bytes, TRIB_I8);
+    case TMPI_ALLTOALL:
+        return trib_alltoall(comm, send, recv, bytes, TRIB_I8);
+    case TMPI_GATHER:
+        return trib_gather(comm, send, recv, bytes, TRIB_I8, m->root);
+    default:
+        return trib_scatter(comm, send, recv, bytes, TRIB_I8, m->root);
     }
-    return close_ends(&e, &t, m, st);
+}
+
+/* Through the function with MPI_Count arguments if a count needs it. */
+#define BY_MPI(name, ...) \
+    TMPI_BY_MPI(name, m->send_count > INT_MAX || m->recv_count > INT_MAX, \
+                (m->send, (int)m->send_count, m->send_type, m->recv, \
+                 (int)m->recv_count, m->recv_type, __VA_ARGS__), \
+                (m->send, m->send_count, m->send_type, m->recv, m->recv_count, \
+                 m->recv_type, __VA_ARGS__))
+
+static int by_mpi(const struct move *m)
+{
+    switch (m->kind) {
+    case TMPI_BCAST:
+        return TMPI_BY_MPI(
+            Bcast, m->recv_count > INT_MAX,
+            (m->recv, (int)m->recv_count, m->recv_type, m->root, m->comm),
+            (m->recv, m->recv_count, m->recv_type, m->root, m->comm));
+    case TMPI_ALLGATHER:
+        return BY_MPI(Allgather, m->comm);
+    case TMPI_ALLTOALL:
+        return BY_MPI(Alltoall, m->comm);
+    case TMPI_GATHER:
+        return BY_MPI(Gather, m->root, m->comm);
+    default:
+        return BY_MPI(Scatter, m->root, m->comm);
+    }
+}
+
+static int move(const struct move *m)
+{
+    int rank = -1;
+    struct tmpi_call call = {0};
+
+    if (has_root(m) && m->kind != TMPI_BCAST && m->comm != MPI_COMM_NULL)
+        tmpi_next.Comm_rank(m->comm, &rank);
+    const bool is_root = rank == m->root;
+    commit_types(m, is_root);
+    const size_t bytes = block_bytes(m, is_root);
+    if (!to_library(&call, m, rank, bytes))
+        return tmpi_done_by_mpi(&call, by_mpi(m));
+    rank = call.a->rank;
+    struct ends e = {.send_blocks = sent_blocks(m, rank, call.a->ranks),
+                     .recv_blocks = received_blocks(m, rank, call.a->ranks)};
+    const trib_status_t st = open_ends(&e, m, bytes, rank)
+                                 ? run(m, call.a->comm, &e, bytes)
+                                 : (trib_status_t)TMPI_NO_MEMORY;
+    return close_ends(&e, &call, m, rank, st);
 }
 
 /* A barrier counts as TRIB_MPI_MIN bytes, so that this setting does not exclude it. */
 static int barrier(MPI_Comm comm)
 {
-    struct tmpi_turn t;
+    struct tmpi_call call;
 
-    if (!tmpi_to_library(&t, comm, TMPI_BARRIER, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(&t, tmpi_next.Barrier(comm));
-    return tmpi_done_by_library(&t, trib_barrier(t.a->comm));
+    if (!tmpi_to_library(&call, comm, TMPI_BARRIER, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(&call, tmpi_next.Barrier(comm));
+    return tmpi_done_by_library(&call, trib_barrier(call.a->comm));
 }
 
 #define MOVED(number) \
@@ -290,9 +251,9 @@ static int barrier(MPI_Comm comm)
 #define ROOTED(number) \
     (const void *send, number send_count, MPI_Datatype send_type, void *recv, \
      number recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
-#define MOVE(function, kind, root) \
-    function(&(struct move){kind, send, send_count, send_type, recv, recv_count, \
-                            recv_type, root, comm})
+#define MOVE(kind, root) \
+    move(&(struct move){kind, send, send_count, send_type, recv, recv_count, \
+                        recv_type, root, comm})
 #define TO_ALL (send, send_count, send_type, recv, recv_count, recv_type, comm)
 #define TO_ONE (send, send_count, send_type, recv, recv_count, recv_type, root, comm)
 #define BOTH(kind, name, parameters, arguments, call) \
@@ -301,10 +262,17 @@ static int barrier(MPI_Comm comm)
 #define BROADCAST(number) \
     (void *buffer, number count, MPI_Datatype type, int root, MPI_Comm comm)
 #define FROM_ROOT (buffer, count, type, root, comm)
+#define BROADCAST_MOVE \
+    move(&(struct move){.kind = TMPI_BCAST, \
+                        .recv = buffer, \
+                        .recv_count = count, \
+                        .recv_type = type, \
+                        .root = root, \
+                        .comm = comm})
 
 TMPI_INTERCEPT(TMPI_BARRIER, Barrier, (MPI_Comm comm), (comm), barrier(comm))
-BOTH(TMPI_BCAST, Bcast, BROADCAST, FROM_ROOT, broadcast FROM_ROOT)
-BOTH(TMPI_ALLGATHER, Allgather, MOVED, TO_ALL, MOVE(allgather, TMPI_ALLGATHER, -1))
-BOTH(TMPI_ALLTOALL, Alltoall, MOVED, TO_ALL, MOVE(alltoall, TMPI_ALLTOALL, -1))
-BOTH(TMPI_GATHER, Gather, ROOTED, TO_ONE, MOVE(gather, TMPI_GATHER, root))
-BOTH(TMPI_SCATTER, Scatter, ROOTED, TO_ONE, MOVE(scatter, TMPI_SCATTER, root))
+BOTH(TMPI_BCAST, Bcast, BROADCAST, FROM_ROOT, BROADCAST_MOVE)
+BOTH(TMPI_ALLGATHER, Allgather, MOVED, TO_ALL, MOVE(TMPI_ALLGATHER, -1))
+BOTH(TMPI_ALLTOALL, Alltoall, MOVED, TO_ALL, MOVE(TMPI_ALLTOALL, -1))
+BOTH(TMPI_GATHER, Gather, ROOTED, TO_ONE, MOVE(TMPI_GATHER, root))
+BOTH(TMPI_SCATTER, Scatter, ROOTED, TO_ONE, MOVE(TMPI_SCATTER, root))

@@ -8,7 +8,7 @@
 #include "bindings/mpi/failure_class.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/pending.h"
-#include "bindings/mpi/wrong_calls.h"
+#include "bindings/mpi/argument_check.h"
 
 #define IALLREDUCE_BY_MPI \
     TMPI_BY_MPI(Iallreduce, count > INT_MAX, \
@@ -20,21 +20,21 @@ static int iallreduce(const void *send, void *recv, MPI_Count count, MPI_Datatyp
 {
     struct tmpi_pending p = {0};
     struct tmpi_element e;
-    struct tmpi_turn t = {0};
+    struct tmpi_call call = {0};
 
     if (count <= 0 || tmpi_element_of(type, op, &e) != TMPI_ABLE) {
         tmpi_report_passed(TMPI_IALLREDUCE, count > 0 ? TMPI_TYPE : TMPI_SMALL);
         return IALLREDUCE_BY_MPI;
     }
     if (!send || !tmpi_buffer_is_valid(recv, count, type)) {
-        tmpi_report_passed(TMPI_IALLREDUCE, TMPI_WRONG);
+        tmpi_report_passed(TMPI_IALLREDUCE, TMPI_REFUSED);
         return IALLREDUCE_BY_MPI;
     }
     const size_t n = (size_t)count * (size_t)e.times;
-    if (!tmpi_to_library(&t, comm, TMPI_IALLREDUCE, n * trib_dtype_size(e.dtype)))
-        return tmpi_done_by_mpi(&t, IALLREDUCE_BY_MPI);
-    return tmpi_pending_start(&t, &p,
-                              trib_iallreduce(t.a->comm,
+    if (!tmpi_to_library(&call, comm, TMPI_IALLREDUCE, n * trib_dtype_size(e.dtype)))
+        return tmpi_done_by_mpi(&call, IALLREDUCE_BY_MPI);
+    return tmpi_pending_start(&call, &p,
+                              trib_iallreduce(call.a->comm,
                                               send == MPI_IN_PLACE ? NULL : send, recv,
                                               n, e.dtype, e.op, &p.request),
                               request);
@@ -43,11 +43,12 @@ static int iallreduce(const void *send, void *recv, MPI_Count count, MPI_Datatyp
 static int ibarrier(MPI_Comm comm, MPI_Request *request)
 {
     struct tmpi_pending p = {0};
-    struct tmpi_turn t = {0};
+    struct tmpi_call call = {0};
 
-    if (!tmpi_to_library(&t, comm, TMPI_IBARRIER, tmpi_module.settings.min))
-        return tmpi_done_by_mpi(&t, tmpi_next.Ibarrier(comm, request));
-    return tmpi_pending_start(&t, &p, trib_ibarrier(t.a->comm, &p.request), request);
+    if (!tmpi_to_library(&call, comm, TMPI_IBARRIER, tmpi_module.settings.min))
+        return tmpi_done_by_mpi(&call, tmpi_next.Ibarrier(comm, request));
+    return tmpi_pending_start(&call, &p, trib_ibarrier(call.a->comm, &p.request),
+                              request);
 }
 
 static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root,
@@ -55,7 +56,7 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
 {
     const size_t bytes = tmpi_bytes_of(count, type);
     struct tmpi_pending p = {0};
-    struct tmpi_turn t = {0};
+    struct tmpi_call call = {0};
     trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
 
     const bool is_valid = bytes && comm != MPI_COMM_NULL &&
@@ -63,22 +64,22 @@ static int ibroadcast(void *buffer, MPI_Count count, MPI_Datatype type, int root
                           tmpi_buffer_is_valid(buffer, count, type);
 
     if (!is_valid)
-        tmpi_report_passed(TMPI_IBCAST, bytes ? TMPI_WRONG : TMPI_SMALL);
-    if (!is_valid || !tmpi_to_library(&t, comm, TMPI_IBCAST, bytes))
+        tmpi_report_passed(TMPI_IBCAST, bytes ? TMPI_REFUSED : TMPI_SMALL);
+    if (!is_valid || !tmpi_to_library(&call, comm, TMPI_IBCAST, bytes))
         return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Ibcast, count > INT_MAX,
-                            (buffer, (int)count, type, root, comm, request),
-                            (buffer, count, type, root, comm, request)));
+            &call, TMPI_BY_MPI(Ibcast, count > INT_MAX,
+                               (buffer, (int)count, type, root, comm, request),
+                               (buffer, count, type, root, comm, request)));
     if (tmpi_packed_open(&p.packed, buffer, count, type)) {
-        if (t.a->rank == root)
+        if (call.a->rank == root)
             tmpi_pack(&p.packed, comm);
-        p.unpack = t.a->rank != root;
-        st = trib_ibroadcast(t.a->comm, p.packed.bytes, bytes, TRIB_I8, root,
+        p.unpack = call.a->rank != root;
+        st = trib_ibroadcast(call.a->comm, p.packed.bytes, bytes, TRIB_I8, root,
                              &p.request);
     }
     if (st != TRIB_OK)
         tmpi_packed_close(&p.packed);
-    return tmpi_pending_start(&t, &p, st, request);
+    return tmpi_pending_start(&call, &p, st, request);
 }
 
 #define SUM(number) \

@@ -13,12 +13,8 @@
 #include "bindings/mpi/generic_reduce.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/packing.h"
-#include "bindings/mpi/turn.h"
-#include "bindings/mpi/wrong_calls.h"
-
-#define BY_MPI(name) \
-    TMPI_BY_MPI(name, count > INT_MAX, (send, recv, (int)count, type, op, comm), \
-                (send, recv, count, type, op, comm))
+#include "bindings/mpi/dispatch.h"
+#include "bindings/mpi/argument_check.h"
 
 /* Arguments of a reduction. */
 struct reduction {
@@ -31,6 +27,7 @@ struct reduction {
     MPI_Comm comm;
     int root; /* -1: none */
     MPI_Count mine; /* elements of this rank's block, if block sizes differ */
+    const struct tmpi_list *list; /* of block sizes that differ */
 };
 
 /* The same reduction in the library's terms. */
@@ -97,7 +94,7 @@ static bool is_valid(const struct reduction *r)
     if (buffers_are_valid(r, rank) &&
         (r->kind != TMPI_REDUCE || tmpi_root_is_valid(r->root, r->comm)))
         return true;
-    tmpi_report_passed(r->kind, TMPI_WRONG);
+    tmpi_report_passed(r->kind, TMPI_REFUSED);
     return false;
 }
 
@@ -134,108 +131,145 @@ static bool fits(const struct reduction *r, const struct plan *p)
     return false;
 }
 
-static int finish_generic(struct tmpi_turn *t, const struct reduction *r)
+/* The library's scans support four operators. */
+static bool scans(const struct plan *p)
 {
-    int mpi;
-    const trib_status_t st = tmpi_generic_reduce(t->a, r->send, r->recv, (int)r->count,
-                                                 r->type, r->op, r->root, &mpi);
-    const int result = tmpi_done_by_library(t, st);
+    return p->able == TMPI_ABLE && (p->e.op == TRIB_SUM || p->e.op == TRIB_MIN ||
+                                    p->e.op == TRIB_MAX || p->e.op == TRIB_PROD);
+}
+
+static bool to_library(struct tmpi_call *call, const struct reduction *r,
+                       struct plan *p)
+{
+    const bool is_scan = r->kind == TMPI_SCAN || r->kind == TMPI_EXSCAN;
+
+    call->a = call->without = NULL;
+    if (!planned(r, p) || !is_valid(r) || (!is_scan && !fits(r, p)))
+        return false;
+    if (!is_scan || scans(p))
+        return tmpi_to_library(call, r->comm, r->kind, p->bytes);
+    tmpi_report_passed(r->kind, TMPI_TYPE);
+    return false;
+}
+
+/* Reduce and scatter to blocks of `counts` elements (NULL: all of one size), of which
+ * this rank has `bytes` bytes. The result of an in-place call is at the start of the
+ * buffer in MPI, and at the rank's block in the library. */
+static trib_status_t scatter(const struct reduction *r, const struct plan *p,
+                             trib_comm_t *comm, const size_t *counts, size_t bytes)
+{
+    const bool in_place = r->send == MPI_IN_PLACE, copies = in_place || bytes == 0;
+    const void *send = in_place ? r->recv : r->send;
+    void *block = copies ? malloc(bytes + 1) : r->recv;
+
+    if (!block)
+        return (trib_status_t)TMPI_NO_MEMORY;
+    const trib_status_t st =
+        counts
+            ? trib_reduce_scatterv(comm, send, block, counts, NULL, p->e.dtype, p->e.op)
+            : trib_reduce_scatter(comm, send, block, p->count, p->e.dtype, p->e.op);
+    if (copies && st == TRIB_OK && bytes)
+        memcpy(r->recv, block, bytes);
+    if (copies)
+        free(block);
+    return st;
+}
+
+static trib_status_t scatter_list(const struct reduction *r, const struct plan *p,
+                                  const struct tmpi_attached *a)
+{
+    size_t *counts = malloc((size_t)a->ranks * sizeof(*counts));
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+
+    for (int i = 0; counts && i < a->ranks; i++)
+        counts[i] = (size_t)(tmpi_count_at(r->list, i) * p->e.times);
+    if (counts)
+        st = scatter(r, p, a->comm, counts,
+                     counts[a->rank] * trib_dtype_size(p->e.dtype));
+    free(counts);
+    return st;
+}
+
+/* Rank 0 may pass NULL as its result. */
+static trib_status_t exscan(const struct reduction *r, const struct plan *p,
+                            trib_comm_t *comm)
+{
+    void *unused = r->recv ? NULL : malloc(p->bytes);
+    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
+
+    if (r->recv || unused)
+        st = trib_exscan(comm, input_of(r), r->recv ? r->recv : unused, p->count,
+                         p->e.dtype, p->e.op);
+    free(unused);
+    return st;
+}
+
+static trib_status_t run(const struct reduction *r, const struct plan *p,
+                         struct tmpi_attached *a)
+{
+    const void *send = input_of(r);
+
+    switch (r->kind) {
+    case TMPI_ALLREDUCE:
+        return tmpi_codec_applies(&p->e, p->count)
+                   ? tmpi_codec_sum(a, send, r->recv, p->count)
+                   : trib_allreduce(a->comm, send, r->recv, p->count, p->e.dtype,
+                                    p->e.op);
+    case TMPI_REDUCE:
+        return trib_reduce(a->comm, send, r->recv, p->count, p->e.dtype, p->e.op,
+                           r->root);
+    case TMPI_REDUCE_SCATTER_BLOCK:
+        return scatter(r, p, a->comm, NULL, p->bytes);
+    case TMPI_REDUCE_SCATTER:
+        return scatter_list(r, p, a);
+    case TMPI_SCAN:
+        return trib_scan(a->comm, send, r->recv, p->count, p->e.dtype, p->e.op);
+    default:
+        return exscan(r, p, a->comm);
+    }
+}
+
+#define BY_MPI(name, ...) \
+    TMPI_BY_MPI(name, r->count > INT_MAX, \
+                (r->send, r->recv, (int)r->count, r->type, r->op, __VA_ARGS__), \
+                (r->send, r->recv, r->count, r->type, r->op, __VA_ARGS__))
+
+static int by_mpi(const struct reduction *r)
+{
+    switch (r->kind) {
+    case TMPI_ALLREDUCE:
+        return BY_MPI(Allreduce, r->comm);
+    case TMPI_REDUCE:
+        return BY_MPI(Reduce, r->root, r->comm);
+    case TMPI_REDUCE_SCATTER_BLOCK:
+        return BY_MPI(Reduce_scatter_block, r->comm);
+    case TMPI_REDUCE_SCATTER:
+        return TMPI_BY_MPI(
+            Reduce_scatter, r->list->wide_counts != NULL,
+            (r->send, r->recv, r->list->counts, r->type, r->op, r->comm),
+            (r->send, r->recv, r->list->wide_counts, r->type, r->op, r->comm));
+    case TMPI_SCAN:
+        return BY_MPI(Scan, r->comm);
+    default:
+        return BY_MPI(Exscan, r->comm);
+    }
+}
+
+static int reduce(const struct reduction *r)
+{
+    int mpi = MPI_SUCCESS;
+    struct tmpi_call call;
+    struct plan p;
+
+    if (!to_library(&call, r, &p))
+        return tmpi_done_by_mpi(&call, by_mpi(r));
+    const trib_status_t st =
+        p.able == TMPI_GENERIC
+            ? tmpi_generic_reduce(call.a, r->send, r->recv, (int)r->count, r->type,
+                                  r->op, r->root, &mpi)
+            : run(r, &p, call.a);
+    const int result = tmpi_done_by_library(&call, st);
     return result == MPI_SUCCESS ? mpi : result;
-}
-
-static bool to_library(struct tmpi_turn *t, const struct reduction *r, struct plan *p)
-{
-    t->a = t->without = NULL;
-    return planned(r, p) && is_valid(r) && fits(r, p) &&
-           tmpi_to_library(t, r->comm, r->kind, p->bytes);
-}
-
-static int allreduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
-                     MPI_Op op, MPI_Comm comm)
-{
-    const struct reduction r = {TMPI_ALLREDUCE, send, recv, count, type, op,
-                                comm,           -1,   0};
-    struct tmpi_turn t;
-    struct plan p;
-
-    if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t, BY_MPI(Allreduce));
-    if (p.able == TMPI_GENERIC)
-        return finish_generic(&t, &r);
-    if (tmpi_codec_applies(&p.e, p.count))
-        return tmpi_done_by_library(&t,
-                                    tmpi_codec_sum(t.a, input_of(&r), recv, p.count));
-    return tmpi_done_by_library(
-        &t, trib_allreduce(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
-}
-
-static int reduce(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
-                  MPI_Op op, int root, MPI_Comm comm)
-{
-    const struct reduction r = {TMPI_REDUCE, send, recv, count, type,
-                                op,          comm, root, 0};
-    struct tmpi_turn t;
-    struct plan p;
-
-    if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Reduce, count > INT_MAX,
-                            (send, recv, (int)count, type, op, root, comm),
-                            (send, recv, count, type, op, root, comm)));
-    if (p.able == TMPI_GENERIC)
-        return finish_generic(&t, &r);
-    return tmpi_done_by_library(&t, trib_reduce(t.a->comm, input_of(&r), recv, p.count,
-                                                p.e.dtype, p.e.op, root));
-}
-
-/* The result of an in-displ reduce-scatter is at the start of the buffer in MPI, and at
- * the rank's block in the library. */
-static trib_status_t to_block(void *out, size_t bytes, void **block_out, bool in_place)
-{
-    *block_out = in_place || bytes == 0 ? malloc(bytes + 1) : out;
-    return *block_out ? TRIB_OK : (trib_status_t)TMPI_NO_MEMORY;
-}
-
-static void from_block(void *out, size_t bytes, void *block, trib_status_t st)
-{
-    if (block == out)
-        return;
-    if (st == TRIB_OK && bytes)
-        memcpy(out, block, bytes);
-    free(block);
-}
-
-static int reduce_scatter_block(const void *send, void *recv, MPI_Count count,
-                                MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-    const struct reduction r = {
-        TMPI_REDUCE_SCATTER_BLOCK, send, recv, count, type, op, comm, -1, 0};
-    const bool in_place = send == MPI_IN_PLACE;
-    struct tmpi_turn t;
-    struct plan p;
-    void *block = NULL;
-
-    if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t, BY_MPI(Reduce_scatter_block));
-    trib_status_t st = to_block(recv, p.bytes, &block, in_place);
-    if (st == TRIB_OK)
-        st = trib_reduce_scatter(t.a->comm, in_place ? recv : send, block, p.count,
-                                 p.e.dtype, p.e.op);
-    from_block(recv, p.bytes, block, st);
-    return tmpi_done_by_library(&t, st);
-}
-
-/* Return the counts in library elements, and in *mine_out the bytes of this rank's
- * block. NULL: no memory. */
-static size_t *counts_of(const struct tmpi_attached *a, const struct tmpi_list *l,
-                         const struct plan *p, size_t *mine_out)
-{
-    size_t *of = malloc((size_t)a->ranks * sizeof(*of));
-
-    for (int i = 0; of && i < a->ranks; i++)
-        of[i] = (size_t)(tmpi_count_at(l, i) * p->e.times);
-    *mine_out = of ? of[a->rank] * trib_dtype_size(p->e.dtype) : 0;
-    return of;
 }
 
 static MPI_Count total_of(MPI_Comm comm, const struct tmpi_list *l, MPI_Count *mine_out)
@@ -261,98 +295,31 @@ static int reduce_scatter(const void *send, void *recv, const struct tmpi_list *
 {
     MPI_Count own;
     const MPI_Count total = total_of(comm, l, &own);
-    const struct reduction r = {
-        TMPI_REDUCE_SCATTER, send, recv, total, type, op, comm, -1, own};
-    const bool in_place = send == MPI_IN_PLACE;
-    struct tmpi_turn t;
-    struct plan p;
-    void *block = NULL;
-    size_t mine;
 
-    if (!to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(
-            &t, TMPI_BY_MPI(Reduce_scatter, l->wide_counts != NULL,
-                            (send, recv, l->counts, type, op, comm),
-                            (send, recv, l->wide_counts, type, op, comm)));
-    size_t *of = counts_of(t.a, l, &p, &mine);
-    trib_status_t st =
-        of ? to_block(recv, mine, &block, in_place) : (trib_status_t)TMPI_NO_MEMORY;
-    if (st == TRIB_OK)
-        st = trib_reduce_scatterv(t.a->comm, in_place ? recv : send, block, of, NULL,
-                                  p.e.dtype, p.e.op);
-    from_block(recv, mine, block, st);
-    free(of);
-    return tmpi_done_by_library(&t, st);
-}
-
-/* The library's scans support four operators. */
-static bool scans(const struct plan *p)
-{
-    return p->able == TMPI_ABLE && (p->e.op == TRIB_SUM || p->e.op == TRIB_MIN ||
-                                    p->e.op == TRIB_MAX || p->e.op == TRIB_PROD);
-}
-
-static bool scan_to_library(struct tmpi_turn *t, const struct reduction *r,
-                            struct plan *p)
-{
-    t->a = t->without = NULL;
-    if (!planned(r, p) || !is_valid(r))
-        return false;
-    if (scans(p))
-        return tmpi_to_library(t, r->comm, r->kind, p->bytes);
-    tmpi_report_passed(r->kind, TMPI_TYPE);
-    return false;
-}
-
-static int scan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
-                MPI_Op op, MPI_Comm comm)
-{
-    const struct reduction r = {TMPI_SCAN, send, recv, count, type, op, comm, -1, 0};
-    struct tmpi_turn t;
-    struct plan p;
-
-    if (!scan_to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t, BY_MPI(Scan));
-    return tmpi_done_by_library(
-        &t, trib_scan(t.a->comm, input_of(&r), recv, p.count, p.e.dtype, p.e.op));
-}
-
-static int exscan(const void *send, void *recv, MPI_Count count, MPI_Datatype type,
-                  MPI_Op op, MPI_Comm comm)
-{
-    const struct reduction r = {TMPI_EXSCAN, send, recv, count, type, op, comm, -1, 0};
-    struct tmpi_turn t;
-    struct plan p;
-
-    if (!scan_to_library(&t, &r, &p))
-        return tmpi_done_by_mpi(&t, BY_MPI(Exscan));
-    void *unused = recv ? NULL : malloc(p.bytes); /* rank 0 may pass NULL */
-    trib_status_t st = (trib_status_t)TMPI_NO_MEMORY;
-    if (recv || unused)
-        st = trib_exscan(t.a->comm, input_of(&r), recv ? recv : unused, p.count,
-                         p.e.dtype, p.e.op);
-    free(unused);
-    return tmpi_done_by_library(&t, st);
+    return reduce(&(struct reduction){TMPI_REDUCE_SCATTER, send, recv, total, type, op,
+                                      comm, -1, own, l});
 }
 
 #define REDUCTION(number) \
     (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
      MPI_Comm comm)
 #define REDUCED (send, recv, count, type, op, comm)
-#define BOTH(kind, name, function) \
-    TMPI_INTERCEPT(kind, name, REDUCTION(int), REDUCED, function REDUCED) \
-    TMPI_WIDE(kind, name, REDUCTION(MPI_Count), REDUCED, function REDUCED)
+#define REDUCE(kind, root) \
+    reduce(&(struct reduction){kind, send, recv, count, type, op, comm, root, 0, NULL})
+#define BOTH(kind, name) \
+    TMPI_INTERCEPT(kind, name, REDUCTION(int), REDUCED, REDUCE(kind, -1)) \
+    TMPI_WIDE(kind, name, REDUCTION(MPI_Count), REDUCED, REDUCE(kind, -1))
 #define ROOTED(number) \
     (const void *send, void *recv, number count, MPI_Datatype type, MPI_Op op, \
      int root, MPI_Comm comm)
 #define TO_ROOT (send, recv, count, type, op, root, comm)
 
-BOTH(TMPI_ALLREDUCE, Allreduce, allreduce)
-BOTH(TMPI_REDUCE_SCATTER_BLOCK, Reduce_scatter_block, reduce_scatter_block)
-BOTH(TMPI_SCAN, Scan, scan)
-BOTH(TMPI_EXSCAN, Exscan, exscan)
-TMPI_INTERCEPT(TMPI_REDUCE, Reduce, ROOTED(int), TO_ROOT, reduce TO_ROOT)
-TMPI_WIDE(TMPI_REDUCE, Reduce, ROOTED(MPI_Count), TO_ROOT, reduce TO_ROOT)
+BOTH(TMPI_ALLREDUCE, Allreduce)
+BOTH(TMPI_REDUCE_SCATTER_BLOCK, Reduce_scatter_block)
+BOTH(TMPI_SCAN, Scan)
+BOTH(TMPI_EXSCAN, Exscan)
+TMPI_INTERCEPT(TMPI_REDUCE, Reduce, ROOTED(int), TO_ROOT, REDUCE(TMPI_REDUCE, root))
+TMPI_WIDE(TMPI_REDUCE, Reduce, ROOTED(MPI_Count), TO_ROOT, REDUCE(TMPI_REDUCE, root))
 TMPI_INTERCEPT(TMPI_REDUCE_SCATTER, Reduce_scatter,
                (const void *send, void *recv, const int *counts, MPI_Datatype type,
                 MPI_Op op, MPI_Comm comm),

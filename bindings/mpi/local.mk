@@ -4,7 +4,7 @@
 # MPI. A module links its MPI, so a program that loads MPI with dlopen uses the same library.
 mpi_sources = \
 	base/text.c \
-	bindings/mpi/wrong_calls.c bindings/mpi/wrong_calls.h \
+	bindings/mpi/argument_check.c bindings/mpi/argument_check.h \
 	bindings/mpi/attached.c bindings/mpi/attached.h \
 	bindings/mpi/call_kinds.def bindings/mpi/call_kinds.h \
 	bindings/mpi/call_report.c bindings/mpi/call_report.h \
@@ -33,7 +33,7 @@ mpi_sources = \
 	bindings/mpi/settings.def \
 	bindings/mpi/settings_agreement.c bindings/mpi/settings_agreement.h \
 	bindings/mpi/side_choice.c bindings/mpi/side_choice.h \
-	bindings/mpi/turn.c bindings/mpi/turn.h \
+	bindings/mpi/dispatch.c bindings/mpi/dispatch.h \
 	bindings/mpi/type_layout.c bindings/mpi/type_layout.h \
 	bindings/mpi/typemap.c bindings/mpi/typemap.h
 mpi_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared

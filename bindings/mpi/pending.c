@@ -169,22 +169,22 @@ static int give(struct tmpi_pending *p, MPI_Request *request)
     return result;
 }
 
-int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
+int tmpi_pending_start(struct tmpi_call *call, const struct tmpi_pending *p,
                        trib_status_t status, MPI_Request *request)
 {
     struct tmpi_pending *kept = status == TRIB_OK ? malloc(sizeof(*kept)) : NULL;
 
     if (status == TRIB_OK && !kept)
         status = TRIB_ERR_NO_MEMORY;
-    const int result = tmpi_done_by_library(t, status);
+    const int result = tmpi_done_by_library(call, status);
     if (result != MPI_SUCCESS)
         return result;
     *kept = *p;
-    kept->a = t->a;
+    kept->a = call->a;
     kept->code = MPI_SUCCESS;
     keep_type(kept);
-    tmpi_attached_hold(t->a);
-    tmpi_attached_keep(t->a);
+    tmpi_attached_hold(call->a);
+    tmpi_attached_keep(call->a);
     complete(false); /* also requests that the program has freed */
     return give(kept, request);
 }

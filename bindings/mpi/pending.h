@@ -8,7 +8,7 @@
 #include <tributary/request.h>
 
 #include "bindings/mpi/packing.h"
-#include "bindings/mpi/turn.h"
+#include "bindings/mpi/dispatch.h"
 
 struct tmpi_pending {
     struct tmpi_pending *next; /* next newer operation in flight */
@@ -47,7 +47,7 @@ bool tmpi_pending_poll(void);
  * status   of the call that created p->request
  * returns  the program's error code
  */
-int tmpi_pending_start(struct tmpi_turn *t, const struct tmpi_pending *p,
+int tmpi_pending_start(struct tmpi_call *call, const struct tmpi_pending *p,
                        trib_status_t status, MPI_Request *request);
 
 #endif

@@ -2,8 +2,8 @@
 /* Arguments that MPI refuses locally, before it sends anything. Such calls are left to
  * MPI, which reports the error, and are not counted. As in MPI, this rank's next call
  * then matches the call in which the other ranks wait. */
-#ifndef BINDINGS_MPI_WRONG_CALLS_H
-#define BINDINGS_MPI_WRONG_CALLS_H
+#ifndef BINDINGS_MPI_ARGUMENT_CHECK_H
+#define BINDINGS_MPI_ARGUMENT_CHECK_H
 
 #include <stdbool.h>
 

@@ -2,16 +2,16 @@
 /*
  * One call: done by the library or by MPI, and timed while the choice is open.
  *
- *     if (tmpi_to_library(&t, comm, kind, bytes))
- *         return tmpi_done_by_library(&t, trib_…(t.a->comm, …));
- *     return tmpi_done_by_mpi(&t, tmpi_next.…(…));
+ *     if (tmpi_to_library(&call, comm, kind, bytes))
+ *         return tmpi_done_by_library(&call, trib_…(call.a->comm, …));
+ *     return tmpi_done_by_mpi(&call, tmpi_next.…(…));
  */
-#ifndef BINDINGS_MPI_TURN_H
-#define BINDINGS_MPI_TURN_H
+#ifndef BINDINGS_MPI_DISPATCH_H
+#define BINDINGS_MPI_DISPATCH_H
 
 #include "bindings/mpi/attached.h"
 
-struct tmpi_turn {
+struct tmpi_call {
     struct tmpi_attached *a; /* NULL: done by MPI and not counted */
     struct tmpi_attached *without; /* timed without a library communicator; or NULL */
     unsigned weight; /* number of calls that this one represents */
@@ -22,12 +22,12 @@ struct tmpi_turn {
 };
 
 /** tmpi_to_library - return true if the library does this call; bytes: per rank. */
-bool tmpi_to_library(struct tmpi_turn *t, MPI_Comm comm, enum tmpi_kind kind,
+bool tmpi_to_library(struct tmpi_call *call, MPI_Comm comm, enum tmpi_kind kind,
                      size_t bytes);
 
 /** tmpi_done_by_library, tmpi_done_by_mpi - finish the call; return the program's error
  * code. */
-int tmpi_done_by_library(struct tmpi_turn *t, trib_status_t status);
-int tmpi_done_by_mpi(struct tmpi_turn *t, int result);
+int tmpi_done_by_library(struct tmpi_call *call, trib_status_t status);
+int tmpi_done_by_mpi(struct tmpi_call *call, int result);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bindings/mpi/wrong_calls.h"
+#include "bindings/mpi/argument_check.h"
 
 #include <stddef.h>
 #include <stdint.h>
