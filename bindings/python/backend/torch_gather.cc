@@ -19,11 +19,9 @@ void Group::add_allgather(Allgathers &all, std::vector<Tensors> outputs,
 Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
                                        const Tensors &inputs, const Allgathers &all)
 {
-    CollectivePtr work = new_work({c10d::OpType::ALLGATHER, "tributary:all_gather"},
-                                  inputs, outputs);
+    CollectivePtr work =
+        new_work({c10d::OpType::ALLGATHER, "tributary:all_gather"}, inputs, outputs);
 
-    for (const Allgather &each : all)
-        work->kept.insert(work->kept.end(), {each.from, each.to});
     work->after = [all] {
         for (const Allgather &each : all) {
             for (const Tensors &list : each.outputs)
@@ -31,8 +29,7 @@ Group::WorkPtr Group::start_allgathers(const std::vector<Tensors> &outputs,
         }
     };
     for (const Allgather &each : all)
-        work->steps.push_back({moving(TRIB_ALLGATHER, moved(each.from)),
-                               each.from.data_ptr(), each.to.data_ptr()});
+        work->add(moving(TRIB_ALLGATHER, moved(each.from)), each.from, each.to);
     return hand_over(work);
 }
 
@@ -92,10 +89,8 @@ Group::WorkPtr Group::_allgather_base(at::Tensor &output, at::Tensor &input,
 
     require_one_type(from, to);
     require(from.nbytes() * size_ == to.nbytes(), "an output of ranks times the input");
-    work->kept = {from, to};
     work->after = write_back(to, output);
-    work->steps.push_back(
-        {moving(TRIB_ALLGATHER, moved(from)), from.data_ptr(), to.data_ptr()});
+    work->add(moving(TRIB_ALLGATHER, moved(from)), from, to);
     return hand_over(work);
 }
 

@@ -105,9 +105,8 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
     const trib_status_t status = trib_init(&opts, &comm_);
     throw_signal();
     if (status < 0 && !rendezvous.failed.empty())
-        throw Failure(status,
-                      std::string(trib_last_error(nullptr)) +
-                          "; store of torch.distributed: " + rendezvous.failed);
+        throw Failure(status, std::string(trib_last_error(nullptr)) +
+                                  "; store of torch.distributed: " + rendezvous.failed);
     check(status, nullptr);
     queue_ = std::make_shared<WorkQueue>(comm_);
     init();
@@ -196,13 +195,11 @@ Group::WorkPtr Group::allreduce_across(Tensors &tensors, const c10d::ReduceOp &o
     const at::Tensor own = combined(tensors, op_of(op));
     const Elements e = elements(own, op_of(op));
 
-    work->kept = {own};
     work->after = [own, tensors] {
         for (const at::Tensor &each : tensors)
             each.copy_(own);
     };
-    work->steps.push_back(
-        {{TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}}, nullptr, own.data_ptr()});
+    work->add(reducing(TRIB_ALLREDUCE, e), at::Tensor(), own);
     return hand_over(work);
 }
 
@@ -214,10 +211,8 @@ Group::WorkPtr Group::allreduce_packed(Tensors &tensors, const c10d::ReduceOp &o
     Packed packed(tensors);
     const Elements e = elements(packed.memory, op_of(op));
 
-    work->kept = {packed.memory};
     work->after = packed.unpack();
-    work->steps.push_back({{TRIB_ALLREDUCE, e.count, e.dtype, e.op, 0, {}, {}},
-                           nullptr, packed.memory.data_ptr()});
+    work->add(reducing(TRIB_ALLREDUCE, e), at::Tensor(), packed.memory);
     return hand_over(work);
 }
 
@@ -233,16 +228,14 @@ Group::WorkPtr Group::broadcast(Tensors &tensors, const c10d::BroadcastOptions &
             "a rootTensor within the list");
     const at::Tensor memory = dense(tensors[opts.rootTensor]);
 
-    work->kept = {memory};
     work->after = [memory, tensors] {
         for (const at::Tensor &each : tensors) {
             if (!each.is_same(memory))
                 each.copy_(memory);
         }
     };
-    work->steps.push_back(
-        {moving(TRIB_BROADCAST, moved(memory), static_cast<int>(opts.rootRank)),
-         nullptr, memory.data_ptr()});
+    work->add(moving(TRIB_BROADCAST, moved(memory), static_cast<int>(opts.rootRank)),
+              at::Tensor(), memory);
     return hand_over(work);
 }
 
@@ -254,14 +247,12 @@ Group::WorkPtr Group::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
     Packed packed({one(tensors)});
     const Elements e = elements(packed.memory, op_of(opts.reduceOp));
     const int root = static_cast<int>(opts.rootRank);
-    void *const memory = packed.memory.data_ptr();
+    const at::Tensor none;
 
-    work->kept = {packed.memory};
     if (root == rank_)
         work->after = packed.unpack();
-    work->steps.push_back({{TRIB_REDUCE, e.count, e.dtype, e.op, root, {}, {}},
-                           root == rank_ ? nullptr : memory,
-                           root == rank_ ? memory : nullptr});
+    work->add(reducing(TRIB_REDUCE, e, root), root == rank_ ? none : packed.memory,
+              root == rank_ ? packed.memory : none);
     return hand_over(work);
 }
 
@@ -284,11 +275,9 @@ Group::WorkPtr Group::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     }
     CollectivePtr work =
         new_work({c10d::OpType::GATHER, "tributary:gather"}, inputs, results);
-    work->kept = {from, to};
     if (root == rank_)
         work->after = [to, results] { copy_blocks(to, results); };
-    work->steps.push_back({moving(TRIB_GATHER, moved(from), root), from.data_ptr(),
-                           root == rank_ ? to.data_ptr() : nullptr});
+    work->add(moving(TRIB_GATHER, moved(from), root), from, to);
     return hand_over(work);
 }
 
@@ -308,10 +297,8 @@ Group::WorkPtr Group::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     }
     CollectivePtr work = new_work({c10d::OpType::SCATTER, "tributary:scatter"},
                                   root == rank_ ? inputs[0] : Tensors(), outputs);
-    work->kept = {from, to};
     work->after = write_back(to, output);
-    work->steps.push_back({moving(TRIB_SCATTER, moved(to), root),
-                           root == rank_ ? from.data_ptr() : nullptr, to.data_ptr()});
+    work->add(moving(TRIB_SCATTER, moved(to), root), from, to);
     return hand_over(work);
 }
 
@@ -337,10 +324,8 @@ Group::WorkPtr Group::_reduce_scatter_base(at::Tensor &output, at::Tensor &input
 
     require_one_type(from, to);
     require(to.nbytes() * size_ == from.nbytes(), "an input of ranks times the output");
-    work->kept = {from, to};
     work->after = write_back(to, output);
-    work->steps.push_back({{TRIB_REDUCE_SCATTER, e.count, e.dtype, e.op, 0, {}, {}},
-                           from.data_ptr(), to.data_ptr()});
+    work->add(reducing(TRIB_REDUCE_SCATTER, e), from, to);
     return hand_over(work);
 }
 
@@ -365,9 +350,8 @@ Group::WorkPtr Group::alltoall_base(at::Tensor &output, at::Tensor &input,
         kind.send_counts = moved_of_rows(from, input_splits, size_);
         kind.recv_counts = moved_of_rows(to, output_splits, size_);
     }
-    work->kept = {from, to};
     work->after = write_back(to, output);
-    work->steps.push_back({kind, from.data_ptr(), to.data_ptr()});
+    work->add(kind, from, to);
     return hand_over(work);
 }
 
@@ -389,9 +373,8 @@ Group::WorkPtr Group::alltoall(Tensors &outputs, Tensors &inputs,
         kind.send_counts.push_back(moved(inputs[r]).count);
         kind.recv_counts.push_back(moved(outputs[r]).count);
     }
-    work->kept = {from, to};
     work->after = [to, outputs] { copy_bytes(to, outputs); };
-    work->steps.push_back({kind, from.data_ptr(), to.data_ptr()});
+    work->add(kind, from, to);
     return hand_over(work);
 }
 

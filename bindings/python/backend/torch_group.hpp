@@ -104,6 +104,10 @@ private:
     {
         return {coll, e.count, e.dtype, TRIB_SUM, root, {}, {}};
     }
+    static Kind reducing(trib_coll_t coll, const Elements &e, int root = 0)
+    {
+        return {coll, e.count, e.dtype, e.op, root, {}, {}};
+    }
     WorkPtr hand_over(CollectivePtr work);
     WorkPtr message(Tensors &tensors, int peer, int tag, bool sends);
     /* An operation of c10d, and its name in torch's profiler. */

@@ -150,9 +150,7 @@ Group::WorkPtr Group::allreduce_sparse(Tensors &tensors, const c10d::ReduceOp &o
     const at::Tensor own = added(tensors), mine = description(own);
     const at::Tensor all = at::empty({size_, DESCRIPTION}, at::kLong);
 
-    work->kept = {mine, all};
-    work->steps.push_back(
-        {moving(TRIB_ALLGATHER, moved(mine)), mine.data_ptr(), all.data_ptr()});
+    work->add(moving(TRIB_ALLGATHER, moved(mine)), mine, all);
     work->another = [own, mine, all, tensors, mean](Collective &me) -> Step {
         const Blocks blocks(own, room_for(all, mine));
         const int64_t ranks = all.size(0);

@@ -80,6 +80,16 @@ bool Collective::wait(std::chrono::milliseconds timeout)
     return true;
 }
 
+void Collective::add(Kind kind, const at::Tensor &from, const at::Tensor &to)
+{
+    const auto address = [](const at::Tensor &each) {
+        return each.defined() ? each.data_ptr() : nullptr;
+    };
+
+    kept.insert(kept.end(), {from, to});
+    steps.push_back({std::move(kind), address(from), address(to)});
+}
+
 /* A program may replace the memory of a tensor, by set_() or .data. */
 void Collective::hold_memory()
 {
@@ -186,8 +196,7 @@ void WorkQueue::ensure_threads(std::unique_lock<std::mutex> &hold)
 {
     while (done_.size() > idle_) {
         const size_t before = completed_;
-        if (threads_.size() >= MANY &&
-            changed_.wait_for(hold, LOOK, [this, before] {
+        if (threads_.size() >= MANY && changed_.wait_for(hold, LOOK, [this, before] {
                 return completed_ != before || done_.size() <= idle_;
             }))
             continue;
@@ -323,8 +332,7 @@ std::string WorkQueue::awaited(const Collective *work)
 void WorkQueue::stop()
 {
     for (;;) {
-        std::vector<std::thread>
-            threads; /* callbacks may still create more */
+        std::vector<std::thread> threads; /* callbacks may still create more */
         {
             std::lock_guard<std::mutex> hold(lock_);
             stopping_ = true;

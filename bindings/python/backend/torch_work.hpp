@@ -83,6 +83,9 @@ public:
         return failure_;
     }
 
+    /* Add a step from one tensor to another, and keep both. An undefined one is NULL. */
+    void add(Kind kind, const at::Tensor &from, const at::Tensor &to);
+
     std::vector<Step> steps; /* in the order of their starts */
     size_t started = 0, ended = 0; /* number of steps; updated by WorkQueue */
     /* Returns one more step after all steps have succeeded; empty: none. The work stays

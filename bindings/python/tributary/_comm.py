@@ -16,35 +16,15 @@ from ._handles import Handle, Unique
 from ._library import IDLE, check, lib, wait
 from ._plan import Plan
 
-OPS: Dict[str, int] = {
-    "sum": _ffi.TRIB_SUM,
-    "mean": _ffi.TRIB_MEAN,
-    "min": _ffi.TRIB_MIN,
-    "max": _ffi.TRIB_MAX,
-    "prod": _ffi.TRIB_PROD,
-    "median": _ffi.TRIB_MEDIAN,
-    "trimmed-mean": _ffi.TRIB_TRIMMED_MEAN,
-    "clipped-mean": _ffi.TRIB_CLIPPED_MEAN,
-    "band": _ffi.TRIB_BAND,
-    "bor": _ffi.TRIB_BOR,
-    "bxor": _ffi.TRIB_BXOR,
-    "land": _ffi.TRIB_LAND,
-    "lor": _ffi.TRIB_LOR,
-    "lxor": _ffi.TRIB_LXOR,
-}
-COLLECTIVES: Dict[str, int] = {
-    "allreduce": _ffi.TRIB_ALLREDUCE,
-    "reduce": _ffi.TRIB_REDUCE,
-    "broadcast": _ffi.TRIB_BROADCAST,
-    "allgather": _ffi.TRIB_ALLGATHER,
-    "reduce_scatter": _ffi.TRIB_REDUCE_SCATTER,
-    "gather": _ffi.TRIB_GATHER,
-    "scatter": _ffi.TRIB_SCATTER,
-    "alltoall": _ffi.TRIB_ALLTOALL,
-    "scan": _ffi.TRIB_SCAN,
-    "exscan": _ffi.TRIB_EXSCAN,
-}
 
+def _numbers(names: str) -> Dict[str, int]:
+    """Return the library's numbers of operators or collectives, by name."""
+    return {n: getattr(_ffi, f"TRIB_{n.upper().replace('-', '_')}") for n in names.split()}
+
+
+OPS = _numbers("sum mean min max prod median trimmed-mean clipped-mean band bor bxor land lor lxor")
+COLLECTIVES = _numbers("allreduce reduce broadcast allgather reduce_scatter gather scatter alltoall "
+                       "scan exscan")
 
 _INT_MOST = 2**31 - 1
 _SIZE_MOST = 2**63 - 1

@@ -386,11 +386,8 @@ class Fed(Handle):
 
     def state_dict(self) -> Dict[str, Any]:
         """Return the optimizer's state and this rank's codec states, for a checkpoint."""
-        n = ctypes.c_size_t()
-        self._check(lib.trib_group_state_save(self.handle, None, 0, ctypes.byref(n)))
-        state = ctypes.create_string_buffer(max(1, n.value))
-        self._check(lib.trib_group_state_save(self.handle, state, n.value, ctypes.byref(n)))
-        return {"optimizer": self.optimizer.state_dict(), "group": state.raw[: n.value],
+        return {"optimizer": self.optimizer.state_dict(),
+                "group": self._state(lib.trib_group_state_save),
                 "rests": {g.name: g.residual.clone()
                           for g in self._gradients if g.residual is not None}}
 
@@ -408,9 +405,7 @@ class Fed(Handle):
 
     def explain(self) -> str:
         """Return one line per group of tensors that is summed at once: tensors, bytes, codec."""
-        text = ctypes.create_string_buffer(1 << 16)
-        self._check(lib.trib_group_explain(self.handle, text, len(text)))
-        return text.value.decode()
+        return self._text(lib.trib_group_explain, 1 << 16)
 
     def close(self) -> None:
         """Free the sums' memory; each p.grad keeps its value, in memory of torch. Raise

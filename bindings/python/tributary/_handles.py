@@ -44,6 +44,20 @@ class Handle(Unique):
     def _check(self, status: int) -> int:
         return check(status, self.comm._handle)
 
+    def _text(self, call: Callable[..., int], room: int) -> str:
+        """Return the text that a function of the library writes into a buffer of this size."""
+        text = ctypes.create_string_buffer(room)
+        self._check(call(self.handle, text, room))
+        return text.value.decode(errors="replace")
+
+    def _state(self, save: Callable[..., int]) -> bytes:
+        """Return this rank's state, saved by a function of the library."""
+        n = ctypes.c_size_t()
+        self._check(save(self.handle, None, 0, ctypes.byref(n)))
+        state = ctypes.create_string_buffer(max(1, n.value))
+        self._check(save(self.handle, state, n.value, ctypes.byref(n)))
+        return state.raw[: n.value]
+
     def close(self) -> None:
         """Free the handle; again has no effect. Raise Error (TRIB_ERR_BUSY), and free nothing,
         while an operation is pending."""

@@ -186,16 +186,12 @@ class Plan(Handle):
 
     def explain(self) -> str:
         """Return the algorithm, chunk size and codec of the plan, and why they were chosen."""
-        text = ctypes.create_string_buffer(4096)
-        self._check(lib.trib_plan_explain(self.handle, text, len(text)))
-        return text.value.decode()
+        return self._text(lib.trib_plan_explain, 4096)
 
     def awaits(self) -> str:
         """Return the data and the rank that the newest start waits for; "" if it is done or
         waits for no rank. See trib_plan_awaits(3)."""
-        text = ctypes.create_string_buffer(256)
-        self._check(lib.trib_plan_awaits(self.handle, text, len(text)))
-        return text.value.decode(errors="replace")
+        return self._text(lib.trib_plan_awaits, 256)
 
     def sent(self) -> int:
         """Return the number of elements that this rank sent in the newest start. For codecs
@@ -241,11 +237,7 @@ class Plan(Handle):
 
     def state_dict(self) -> Dict[str, Any]:
         """Return this rank's state of the plan, for a checkpoint; see trib_plan_state_save(3)."""
-        n = ctypes.c_size_t()
-        self._check(lib.trib_plan_state_save(self.handle, None, 0, ctypes.byref(n)))
-        state = ctypes.create_string_buffer(max(1, n.value))
-        self._check(lib.trib_plan_state_save(self.handle, state, n.value, ctypes.byref(n)))
-        return {"of": _STATE, "bytes": state.raw[: n.value]}
+        return {"of": _STATE, "bytes": self._state(lib.trib_plan_state_save)}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continue from a state that state_dict() returned. All ranks load theirs."""
