@@ -8,26 +8,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int record_open(struct record *record, const char *folder, size_t n, char *error,
-                size_t bytes)
+trib_status_t record_open(struct record *record, const char *folder, size_t n,
+                          struct trib_error *err)
 {
     *record = (struct record){.folder = folder, .n = n};
     if (folder == NULL)
-        return 0;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        snprintf(error, bytes, "%s: %s", folder, strerror(errno));
-        return -1;
-    }
-    if (access(folder, W_OK | X_OK) != 0) {
-        snprintf(error, bytes, "%s: %s", folder, strerror(errno));
-        return -1;
-    }
+        return TRIB_OK;
+    if ((mkdir(folder, 0777) != 0 && errno != EEXIST) ||
+        access(folder, W_OK | X_OK) != 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "%s: %m", folder);
     record->gradient = malloc(n * sizeof(float));
-    if (record->gradient == NULL) {
-        snprintf(error, bytes, "out of memory");
-        return -1;
-    }
-    return 0;
+    return record->gradient ? TRIB_OK
+                            : trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
 }
 
 void record_piece(struct record *record, const float *gradient, size_t first,

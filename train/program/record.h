@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+#include "base/error.h"
+
 struct record {
     const char *folder; /* NULL: recording is off */
     size_t n; /* elements of a gradient */
@@ -20,10 +22,10 @@ struct record {
  * record_open - allocate a gradient, and create the folder if it is missing.
  *
  * folder   borrowed; NULL: recording is off
- * errors   -1: no memory, or no folder; `error` receives an error message
+ * errors   TRIB_ERR_SYSTEM, TRIB_ERR_NO_MEMORY with an error message in err
  */
-int record_open(struct record *record, const char *folder, size_t n, char *error,
-                size_t bytes);
+trib_status_t record_open(struct record *record, const char *folder, size_t n,
+                          struct trib_error *err);
 
 /** record_piece - copy the final elements [first, first + count) of the gradient. */
 void record_piece(struct record *record, const float *gradient, size_t first,

@@ -18,7 +18,7 @@
 #include "train/program/train_table.h"
 #include "train/tasks/linear.h"
 
-enum { ERROR_BYTES = 512, STEPS = 100 };
+enum { STEPS = 100 };
 
 /* The weights at some steps, and the gradients decoded there. */
 struct kept {
@@ -319,53 +319,49 @@ static int count(struct coded *c, double took, double fetched)
 
 /* --- life cycle --- */
 
-static int take_samples(struct coded *c, char *error)
+static trib_status_t take_samples(struct coded *c, struct trib_error *err)
 {
     const size_t all = linear_count(c->task), width = c->n - 1;
 
     c->rows = (all + (size_t)c->partitions - 1) / (size_t)c->partitions;
     if (c->rank >= c->partitions || c->newcomer)
-        return 0;
+        return TRIB_OK;
     c->features = calloc(c->rows * width, sizeof(float));
     c->labels = calloc(c->rows, sizeof(float));
-    if (!c->features || !c->labels) {
-        snprintf(error, ERROR_BYTES, "out of memory");
-        return -1;
-    }
+    if (!c->features || !c->labels)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < c->rows; i++) {
         const size_t number = (size_t)c->rank * c->rows + i;
 
         if (number < all) /* otherwise padding */
             c->labels[i] = linear_sample(c->task, number, c->features + i * width);
     }
-    return 0;
+    return TRIB_OK;
 }
 
-static int check_ranks(const struct coded *c, char *error)
+static trib_status_t check_ranks(const struct coded *c, struct trib_error *err)
 {
     const struct train_args *a = c->args;
 
     if (c->partitions > c->ranks)
-        snprintf(error, ERROR_BYTES,
-                 "--partitions %d: each needs its own rank, but at first there %s %d",
-                 c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
-    else if (a->leave && a->leave_rank >= c->ranks)
-        snprintf(error, ERROR_BYTES, "--leave %d: the initial ranks are 0 to %d",
-                 a->leave_rank, c->ranks - 1);
-    else if ((a->leave && a->leave_step >= c->steps) || a->join >= c->steps)
-        snprintf(error, ERROR_BYTES, "--leave or --join: the run has only %zu steps",
-                 c->steps);
-    else
-        return 0;
-    return -1;
+        return trib_fail(
+            err, TRIB_ERR_INVALID,
+            "--partitions %d: each needs its own rank, but at first there %s %d",
+            c->partitions, c->ranks == 1 ? "is" : "are", c->ranks);
+    if (a->leave && a->leave_rank >= c->ranks)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "--leave %d: the initial ranks are 0 to %d", a->leave_rank,
+                         c->ranks - 1);
+    if ((a->leave && a->leave_step >= c->steps) || a->join >= c->steps)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "--leave or --join: the run has only %zu steps", c->steps);
+    return TRIB_OK;
 }
 
-static int make(struct coded *c, char *error)
+static trib_status_t make(struct coded *c, struct trib_error *err)
 {
-    const struct task_desc data = {.data = c->args->data,
-                                   .kept = c->args->kept,
-                                   .ranks = 1,
-                                   .seed = c->seed};
+    const struct task_desc data = {
+        .data = c->args->data, .kept = c->args->kept, .ranks = 1, .seed = c->seed};
     const struct task_row *row = c->job->task;
 
     c->steps = c->args->steps    ? c->args->steps
@@ -374,38 +370,36 @@ static int make(struct coded *c, char *error)
     c->partitions = c->args->partitions ? c->args->partitions
                                         : default_partitions(c->args->code, c->ranks);
     c->rate = rate_of(c->job);
-    if (check_ranks(c, error) != 0 ||
-        row->ops->create(&data, row, &c->task, error, ERROR_BYTES) != 0)
-        return -1;
+    trib_status_t st = check_ranks(c, err);
+    if (st == TRIB_OK)
+        st = task_create(row, &data, &c->task, err);
+    if (st != TRIB_OK)
+        return st;
     c->n = c->task->n_params;
     c->weights = calloc(c->n, sizeof(float));
     c->kept.weights = calloc(TRAIN_POINTS_MAX * c->n, sizeof(float));
     c->kept.gradients = calloc(TRAIN_POINTS_MAX * c->n, sizeof(float));
-    if (!c->weights || !c->kept.weights || !c->kept.gradients) {
-        snprintf(error, ERROR_BYTES, "out of memory");
-        return -1;
-    }
-    if (take_samples(c, error) != 0)
-        return -1;
-    return c->rank == 0 ? train_files_try(c->args, error, ERROR_BYTES) : 0;
+    if (!c->weights || !c->kept.weights || !c->kept.gradients)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
+    st = take_samples(c, err);
+    return st == TRIB_OK && c->rank == 0 ? train_files_try(c->args, err) : st;
 }
 
-static int listen_for_newcomers(struct coded *c, char *error)
+static void listen_for_newcomers(struct coded *c, struct trib_error *err)
 {
-    if (!c->args->join || c->rank != 0)
-        return 0;
-    if (trib_listener_open(c->comm, NULL, &c->listener) == TRIB_OK)
-        return 0;
-    snprintf(error, ERROR_BYTES, "%s", trib_last_error(c->comm));
-    return -1;
+    const trib_status_t st = trib_listener_open(c->comm, NULL, &c->listener);
+
+    if (st != TRIB_OK)
+        trib_fail(err, st, "%s", trib_last_error(c->comm));
 }
 
 static int run(struct coded *c)
 {
-    char error[ERROR_BYTES] = "";
-    const bool bad = make(c, error) != 0 || listen_for_newcomers(c, error) != 0;
+    struct trib_error err = {0};
 
-    if (train_all_good(c->comm, bad ? error : NULL) != 0)
+    if (make(c, &err) == TRIB_OK && c->args->join && c->rank == 0)
+        listen_for_newcomers(c, &err);
+    if (train_all_good(c->comm, &err) != 0)
         return -1;
     progress_line_begin(&c->line,
                         c->rank == 0 ? c->args->progress : TRAIN_PROGRESS_NONE,
@@ -424,12 +418,12 @@ static int run(struct coded *c)
 /* Wait until the run admits this rank, then join it. */
 static int run_as_newcomer(struct coded *c)
 {
-    char error[ERROR_BYTES] = "";
+    struct trib_error err = {0};
     double fetched;
     int open;
 
-    if (make(c, error) != 0) {
-        fprintf(stderr, "trib-train: %s\n", error);
+    if (make(c, &err) != TRIB_OK) {
+        fprintf(stderr, "trib-train: %s\n", trib_error_text(&err));
         return -1;
     }
     while (!(open = atomic_load(&c->job->rendezvous->open)))
@@ -449,8 +443,7 @@ static int run_as_newcomer(struct coded *c)
 
 static void clean_up(struct coded *c)
 {
-    if (c->task)
-        c->task->ops->destroy(c->task);
+    task_destroy(c->task);
     trib_listener_close(c->listener);
     free(c->features);
     free(c->labels);

@@ -63,6 +63,45 @@ int train_init(const struct train_args *args, int rank, const char *root,
     return -1;
 }
 
+int train_all_seeds(const struct train_job *job, trib_comm_t *comm,
+                    int (*train)(const struct train_job *job, trib_comm_t *comm,
+                                 uint64_t seed, struct train_result *result),
+                    int (*told)(const struct train_job *job))
+{
+    const bool first = trib_rank(comm) == 0;
+    struct train_result other; /* on ranks other than 0 */
+    int bad = 0;
+
+    for (int i = 0; i < job->seeds && !bad; i++)
+        bad = train(job, comm, job->args->seed + (uint64_t)i,
+                    first ? &job->results[i] : &other);
+    if (!bad && first && told)
+        bad = told(job);
+    bad |= train_leave(comm);
+    return bad != 0;
+}
+
+void train_result_fill(struct train_result *result, const struct train_counts *c,
+                       size_t n, double ranks)
+{
+    const double dense = 4 * (double)n * c->steps;
+
+    result->params = (double)n;
+    result->ranks = ranks;
+    result->steps = c->steps;
+    result->rounds = c->rounds;
+    result->seconds = c->seconds;
+    result->hidden = 1 - c->library / c->seconds;
+    result->wire_bytes = c->wire;
+    if (c->wire > 0)
+        result->wire_ratio = dense * 2 * (ranks - 1) / ranks / c->wire;
+    /* the savings by codecs and by skipped rounds */
+    if (c->round_bytes > 0)
+        result->message_ratio = dense / c->round_bytes;
+    if (c->input > 0)
+        result->message_ratio *= c->input_dense / c->input;
+}
+
 void train_result_clear(struct train_result *result)
 {
     *result = (struct train_result){.hidden = (double)NAN,
@@ -85,8 +124,9 @@ uint64_t train_hash(const void *data, size_t bytes)
     return value;
 }
 
-int train_all_good(trib_comm_t *comm, const char *sentence)
+int train_all_good(trib_comm_t *comm, const struct trib_error *err)
 {
+    const char *sentence = err->status == TRIB_OK ? NULL : trib_error_text(err);
     int64_t mine = sentence ? (int64_t)(train_hash(sentence, strlen(sentence)) | 1) : 0;
     const int rank = trib_rank(comm), ranks = trib_size(comm);
     int64_t *all = calloc((size_t)ranks, sizeof(*all));

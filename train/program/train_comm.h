@@ -10,6 +10,7 @@
 
 #include <tributary.h>
 
+#include "base/error.h"
 #include "train/program/train_run.h"
 
 /**
@@ -26,9 +27,34 @@ int train_leave(trib_comm_t *comm);
 /**
  * train_all_good - agree whether all ranks can continue (0) or none (-1).
  *
- * sentence local error message, printed by the first rank that has it; NULL: no error
+ * err      the local error, if any; printed by the first rank that has it
  */
-int train_all_good(trib_comm_t *comm, const char *sentence);
+int train_all_good(trib_comm_t *comm, const struct trib_error *err);
+
+/**
+ * train_all_seeds - run a training for each seed in turn, then leave the communicator.
+ *
+ * train    non-zero: failed; result is the caller's on ranks other than 0
+ * told     called on rank 0 after the last seed; non-zero: failed
+ * returns  the exit code
+ */
+int train_all_seeds(const struct train_job *job, trib_comm_t *comm,
+                    int (*train)(const struct train_job *job, trib_comm_t *comm,
+                                 uint64_t seed, struct train_result *result),
+                    int (*told)(const struct train_job *job));
+
+/* Figures of a training, means over its ranks. */
+struct train_counts {
+    double wire, input, input_dense; /* bytes sent, and by codecs; before the codecs */
+    double seconds, library; /* of all steps, and in the library */
+    double rounds, round_bytes; /* sums, and their dense bytes */
+    double steps;
+};
+
+/** train_result_fill - derive the result of a training of n parameters on `ranks`
+ * ranks. */
+void train_result_fill(struct train_result *result, const struct train_counts *counts,
+                       size_t n, double ranks);
 
 /** train_result_clear - reset a result; figures that some trainings lack become NAN. */
 void train_result_clear(struct train_result *result);

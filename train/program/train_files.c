@@ -232,19 +232,17 @@ int train_curve_write(const char *path, const struct train_line *line)
     return train_file_close(file, path);
 }
 
-int train_files_try(const struct train_args *args, char *error, size_t bytes)
+trib_status_t train_files_try(const struct train_args *args, struct trib_error *err)
 {
     const char *const paths[] = {args->csv, args->json, args->curve};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
         FILE *file = paths[i] && !to_stdout(paths[i]) ? fopen(paths[i], "a") : stdout;
 
-        if (!file) {
-            snprintf(error, bytes, "%s: %s", paths[i], strerror(errno));
-            return -1;
-        }
+        if (!file)
+            return trib_fail(err, TRIB_ERR_SYSTEM, "%s: %m", paths[i]);
         if (file != stdout)
             fclose(file);
     }
-    return 0;
+    return TRIB_OK;
 }

@@ -18,7 +18,7 @@
 #include "train/program/train_table.h"
 #include "train/program/train_texts.h"
 
-enum { ERROR_BYTES = 1280, BATCH = 128, EPOCHS = 3 };
+enum { BATCH = 128, EPOCHS = 3 };
 
 /* State shared by the replicas of a process. */
 struct process {
@@ -51,24 +51,23 @@ static struct replica *own(const trib_replica_t *replica)
 
 /* --- the program, in every kind --- */
 
-static int make_task(const struct process *p, size_t batch, struct task **task_out,
-                     char *error)
+static trib_status_t make_task(const struct process *p, size_t batch,
+                               struct task **task_out, struct trib_error *err)
 {
-    const struct task_row *row = p->job->task;
     const struct task_desc data = {.data = p->args->data,
                                    .kept = p->args->kept,
                                    .ranks = 1,
                                    .batch = batch,
                                    .seed = p->seed};
 
-    return row->ops->create(&data, row, task_out, error, ERROR_BYTES);
+    return task_create(p->job->task, &data, task_out, err);
 }
 
 static int make_replica(trib_replica_t *replica, struct replica **out)
 {
     struct process *p = trib_replica_arg(replica);
     struct replica *r = calloc(1, sizeof(*r));
-    char error[ERROR_BYTES];
+    struct trib_error err = {0};
 
     *out = r;
     if (!r)
@@ -79,8 +78,9 @@ static int make_replica(trib_replica_t *replica, struct replica **out)
     while (!atomic_compare_exchange_weak(&p->made, &r->next, r))
         ;
     r->task = atomic_exchange(&p->spare, NULL);
-    if (!r->task && make_task(p, trib_replica_batch(replica), &r->task, error) != 0)
-        return trib_replica_fail(replica, "%s", error);
+    if (!r->task &&
+        make_task(p, trib_replica_batch(replica), &r->task, &err) != TRIB_OK)
+        return trib_replica_fail(replica, "%s", trib_error_text(&err));
     r->params = malloc(r->task->n_params * sizeof(float));
     return r->params ? 0 : trib_replica_fail(replica, "out of memory");
 }
@@ -90,7 +90,7 @@ static int start(trib_replica_t *replica)
     const struct process *p = trib_replica_arg(replica);
     struct replica **state = trib_replica_state(replica);
     trib_trainer_desc_t desc = TRIB_TRAINER_DESC_INIT;
-    char error[ERROR_BYTES];
+    struct trib_error err = {0};
 
     if (trib_replica_devices(replica) > 1)
         return trib_replica_fail(replica,
@@ -103,8 +103,8 @@ static int start(trib_replica_t *replica)
 
     p->job->task->ops->seed(r->task, r->params, p->seed);
     if (train_texts_make(p->args, p->job->task, r->task, trib_replica_steps(replica),
-                         &r->texts, &desc, error, sizeof(error)) != 0)
-        return trib_replica_fail(replica, "%s", error);
+                         &r->texts, &desc, &err) != TRIB_OK)
+        return trib_replica_fail(replica, "%s", trib_error_text(&err));
     desc.params = r->params;
     desc.count = r->task->n_params;
     desc.seed = p->seed;
@@ -241,44 +241,28 @@ static int compare_models(trib_replica_t *replica)
 /* Compute means over the replicas in the group of replica 0. */
 static int count(trib_replica_t *replica)
 {
-    enum { WIRE, INPUT, INPUT_DENSE, SECONDS, LIBRARY, ROUNDS, ROUND_BYTES, COUNTS };
     const struct replica *r = own(replica);
-    const double steps = (double)trib_replica_steps(replica),
-                 replicas = trib_replica_count(replica),
-                 dense = 4 * (double)r->task->n_params * steps;
-    struct train_result *result = r->of->result;
     trib_trainer_stats_t stats = {.size = sizeof(stats)};
     trib_stats_t comm = {.size = sizeof(comm)};
-    double c[COUNTS];
 
     (void)trib_trainer_stats(r->trainer, &stats);
     (void)trib_stats(trib_replica_comm(replica), &comm);
-    c[WIRE] = wire_bytes(replica, &stats);
-    c[INPUT] = (double)(comm.input_bytes - r->before.input_bytes);
-    c[INPUT_DENSE] = (double)(comm.input_dense_bytes - r->before.input_dense_bytes);
-    c[SECONDS] = r->step_s;
-    c[LIBRARY] = r->step_s - r->gradient_s - 1e-9 * (double)stats.update_ns;
-    c[ROUNDS] = (double)stats.rounds;
-    c[ROUND_BYTES] = (double)stats.dense_bytes;
-    const trib_status_t st =
-        trib_replica_all_reduce(replica, NULL, c, COUNTS, TRIB_F64, TRIB_MEAN);
+    struct train_counts c = {
+        .wire = wire_bytes(replica, &stats),
+        .input = (double)(comm.input_bytes - r->before.input_bytes),
+        .input_dense = (double)(comm.input_dense_bytes - r->before.input_dense_bytes),
+        .seconds = r->step_s,
+        .library = r->step_s - r->gradient_s - 1e-9 * (double)stats.update_ns,
+        .rounds = (double)stats.rounds,
+        .round_bytes = (double)stats.dense_bytes,
+        .steps = (double)trib_replica_steps(replica)};
+    const trib_status_t st = trib_replica_all_reduce(
+        replica, NULL, &c, sizeof(c) / sizeof(double), TRIB_F64, TRIB_MEAN);
 
-    if (st != TRIB_OK || trib_replica_id(replica) != 0)
-        return st;
-    result->params = (double)r->task->n_params;
-    result->ranks = replicas;
-    result->steps = steps;
-    result->rounds = c[ROUNDS];
-    result->seconds = c[SECONDS];
-    result->hidden = 1 - c[LIBRARY] / c[SECONDS];
-    result->wire_bytes = c[WIRE];
-    if (c[WIRE] > 0)
-        result->wire_ratio = dense * 2 * (replicas - 1) / replicas / c[WIRE];
-    if (c[ROUND_BYTES] > 0)
-        result->message_ratio = dense / c[ROUND_BYTES];
-    if (c[INPUT] > 0)
-        result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
-    return 0;
+    if (st == TRIB_OK && trib_replica_id(replica) == 0)
+        train_result_fill(r->of->result, &c, r->task->n_params,
+                          trib_replica_count(replica));
+    return st;
 }
 
 /* All trainers have finished, so params holds the model. */
@@ -298,36 +282,32 @@ static int finish(trib_replica_t *replica)
 
 static void free_replicas(struct process *p)
 {
-    struct task *spare = atomic_exchange(&p->spare, NULL);
     struct replica *r = atomic_exchange(&p->made, NULL);
 
-    if (spare)
-        spare->ops->destroy(spare);
+    task_destroy(atomic_exchange(&p->spare, NULL));
     while (r) {
         struct replica *next = r->next;
 
-        if (r->task)
-            r->task->ops->destroy(r->task);
+        task_destroy(r->task);
         free(r->params);
         free(r);
         r = next;
     }
 }
 
-static int train(struct process *p, trib_comm_t *comm)
+static int run(struct process *p, trib_comm_t *comm)
 {
     const struct train_args *args = p->args;
     const int rank = trib_rank(comm);
     trib_replicator_opts_t opts = TRIB_REPLICATOR_OPTS_INIT;
     struct task *task = NULL;
-    char error[ERROR_BYTES] = "";
-    bool bad;
+    struct trib_error err = {0};
 
     opts.batch = args->batch ? args->batch : BATCH;
-    bad = make_task(p, opts.batch, &task, error) != 0 ||
-          (rank == 0 && train_files_try(args, error, ERROR_BYTES) != 0);
+    if (make_task(p, opts.batch, &task, &err) == TRIB_OK && rank == 0)
+        train_files_try(args, &err);
     atomic_store(&p->spare, task);
-    if (train_all_good(comm, bad ? error : NULL) != 0)
+    if (train_all_good(comm, &err) != 0)
         return -1;
     train_result_clear(p->result);
     opts.kind = args->kind;
@@ -352,36 +332,31 @@ static int train(struct process *p, trib_comm_t *comm)
 
 int train_replicas_check(const struct train_job *job)
 {
-    const char *wrong = NULL;
+    if (job->task->ops->sample)
+        return -1;
+    fputs("trib-train: --kind is for tasks whose samples are numbered: mlp, cnn, "
+          "cnnall, cnnwide, logreg and svm\n",
+          stderr);
+    return 2;
+}
 
-    if (!job->task->ops->sample)
-        wrong = "--kind is for tasks whose samples are numbered: mlp, cnn, cnnall, "
-                "cnnwide, logreg and svm";
-    if (wrong)
-        fprintf(stderr, "trib-train: %s\n", wrong);
-    return wrong ? 2 : -1;
+static int train(const struct train_job *job, trib_comm_t *comm, uint64_t seed,
+                 struct train_result *result)
+{
+    struct process p = {.job = job, .args = job->args, .seed = seed, .result = result};
+    const int bad = run(&p, comm);
+
+    free_replicas(&p);
+    return bad;
 }
 
 int train_replicas_rank(const struct train_job *job, int rank, const char *root,
                         int (*told)(const struct train_job *job))
 {
-    struct train_result other; /* of a process without replica 0 */
     trib_comm_t *comm;
-    int bad = 0;
 
     openblas_set_num_threads(1);
     if (train_init(job->args, rank, root, &comm) != 0)
         return 1;
-    for (int i = 0; i < job->seeds && !bad; i++) {
-        struct process p = {
-            .job = job, .args = job->args, .seed = job->args->seed + (uint64_t)i};
-
-        p.result = trib_rank(comm) == 0 ? &job->results[i] : &other;
-        bad = train(&p, comm);
-        free_replicas(&p);
-    }
-    if (!bad && trib_rank(comm) == 0 && told)
-        bad = told(job);
-    bad |= train_leave(comm);
-    return bad != 0;
+    return train_all_seeds(job, comm, train, told);
 }

@@ -20,7 +20,7 @@
 #include "train/program/train_texts.h"
 #include "train/program/train_until.h"
 
-enum { ERROR_BYTES = 1280, SLICES = 8 };
+enum { SLICES = 8 };
 
 struct rank {
     const struct train_job *job;
@@ -238,53 +238,28 @@ static int finish(struct rank *r)
 /* Average the counters over the ranks. */
 static int count(struct rank *r)
 {
-    enum {
-        WIRE,
-        INPUT,
-        INPUT_DENSE,
-        SECONDS,
-        LIBRARY,
-        ROUNDS,
-        ROUND_BYTES,
-        STEPS,
-        COUNTS
-    };
     trib_trainer_stats_t stats = {.size = sizeof(stats)};
-    struct train_result *result = r->result;
-    double c[COUNTS];
 
     if (trainer_failed(r, trib_trainer_stats(r->trainer, &stats)))
         return -1;
-    c[WIRE] = r->wire_bytes;
-    c[INPUT] = r->input_bytes;
-    c[INPUT_DENSE] = r->input_dense_bytes;
-    c[SECONDS] = r->step_s;
-    c[LIBRARY] = r->library_s - update_seconds(r) + r->untimed_update_s;
-    c[ROUNDS] = (double)stats.rounds;
-    c[ROUND_BYTES] = (double)stats.dense_bytes;
-    c[STEPS] = (double)r->step;
-    if (comm_failed(r, trib_allreduce(r->comm, NULL, c, COUNTS, TRIB_F64, TRIB_MEAN)))
+    struct train_counts c = {.wire = r->wire_bytes,
+                             .input = r->input_bytes,
+                             .input_dense = r->input_dense_bytes,
+                             .seconds = r->step_s,
+                             .library = r->library_s - 1e-9 * (double)stats.update_ns +
+                                        r->untimed_update_s,
+                             .rounds = (double)stats.rounds,
+                             .round_bytes = (double)stats.dense_bytes,
+                             .steps = (double)r->step};
+    if (comm_failed(r, trib_allreduce(r->comm, NULL, &c, sizeof(c) / sizeof(double),
+                                      TRIB_F64, TRIB_MEAN)))
         return -1;
-    const double dense = 4 * (double)r->task->n_params * c[STEPS];
-
-    result->params = (double)r->task->n_params;
-    result->ranks = r->ranks;
-    result->steps = c[STEPS];
-    result->rounds = c[ROUNDS];
-    result->seconds = c[SECONDS];
-    result->hidden = 1 - c[LIBRARY] / c[SECONDS];
-    result->wire_bytes = c[WIRE];
-    result->wire_ratio =
-        c[WIRE] > 0 ? dense * 2 * (r->ranks - 1) / r->ranks / c[WIRE] : (double)NAN;
-    /* the savings by codecs and by skipped rounds */
-    result->message_ratio = c[ROUND_BYTES] > 0 ? dense / c[ROUND_BYTES] : (double)NAN;
-    if (c[INPUT] > 0)
-        result->message_ratio *= c[INPUT_DENSE] / c[INPUT];
+    train_result_fill(r->result, &c, r->task->n_params, r->ranks);
     if (!r->job->paced)
         return 0;
-    const trib_status_t st = train_pace_rate(&r->pace, r->comm, &result->samples_s);
+    const trib_status_t st = train_pace_rate(&r->pace, r->comm, &r->result->samples_s);
 
-    result->samples_s *= (double)r->task->batch;
+    r->result->samples_s *= (double)r->task->batch;
     return comm_failed(r, st);
 }
 
@@ -317,7 +292,7 @@ static int compare_models(struct rank *r)
 
 /* --- life cycle --- */
 
-static int make_task(struct rank *r, char *error)
+static trib_status_t make_task(struct rank *r, struct trib_error *err)
 {
     const struct task_desc data = {.data = r->args->data,
                                    .kept = r->args->kept,
@@ -326,54 +301,47 @@ static int make_task(struct rank *r, char *error)
                                    .batch = r->args->batch,
                                    .seed = r->seed};
     const struct task_row *row = r->job->task;
+    trib_status_t st = task_create(row, &data, &r->task, err);
 
-    if (row->ops->create(&data, row, &r->task, error, ERROR_BYTES) != 0)
-        return -1;
+    if (st != TRIB_OK)
+        return st;
     r->steps = r->args->steps
                    ? r->args->steps
                    : (r->args->epochs ? r->args->epochs : 3) * r->task->steps_per_epoch;
     r->params = malloc(r->task->n_params * sizeof(float));
     r->model = malloc(r->task->n_params * sizeof(float));
-    if (!r->params || !r->model) {
-        snprintf(error, ERROR_BYTES, "out of memory");
-        return -1;
-    }
+    if (!r->params || !r->model ||
+        (r->job->paced && train_pace_open(&r->pace, r->steps) != 0))
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     row->ops->seed(r->task, r->params, r->seed);
     r->desc.params = r->params;
     r->desc.count = r->task->n_params;
-    if (train_texts_make(r->args, row, r->task, r->steps, &r->texts, &r->desc, error,
-                         ERROR_BYTES) != 0)
-        return -1;
+    st = train_texts_make(r->args, row, r->task, r->steps, &r->texts, &r->desc, err);
     r->desc.seed = r->seed;
-    if (r->job->paced && train_pace_open(&r->pace, r->steps) != 0) {
-        snprintf(error, ERROR_BYTES, "out of memory");
-        return -1;
-    }
-    if (r->rank != 0)
-        return 0;
-    return train_files_try(r->args, error, ERROR_BYTES) != 0 ||
-                   record_open(&r->record, r->args->record, r->task->n_params, error,
-                               ERROR_BYTES) != 0
-               ? -1
-               : 0;
+    if (st != TRIB_OK || r->rank != 0)
+        return st;
+    st = train_files_try(r->args, err);
+    return st == TRIB_OK
+               ? record_open(&r->record, r->args->record, r->task->n_params, err)
+               : st;
 }
 
 static int set_up(struct rank *r)
 {
-    char error[ERROR_BYTES] = "";
+    struct trib_error err = {0};
 
     r->desc = (trib_trainer_desc_t)TRIB_TRAINER_DESC_INIT;
-    if (train_all_good(r->comm, make_task(r, error) != 0 ? error : NULL) != 0)
+    make_task(r, &err);
+    if (train_all_good(r->comm, &err) != 0)
         return -1;
     const trib_status_t st = trib_trainer_create(r->comm, &r->desc, &r->trainer);
 
-    if (train_all_good(r->comm, st == TRIB_OK ? NULL : trib_trainer_error(NULL)) != 0)
+    if (st != TRIB_OK)
+        trib_fail(&err, st, "%s", trib_trainer_error(NULL));
+    if (train_all_good(r->comm, &err) != 0)
         return -1;
     train_result_clear(r->result);
-    r->step = 0;
-    r->step_s = r->library_s = 0;
     r->next_point = r->job->first_point ? r->job->first_point : 1;
-    r->wire_bytes = r->input_bytes = r->input_dense_bytes = 0;
     progress_line_begin(&r->line,
                         r->rank == 0 ? r->args->progress : TRAIN_PROGRESS_NONE,
                         r->job->title);
@@ -418,38 +386,36 @@ static int clean_up(struct rank *r)
 {
     int bad = comm_failed(r, trib_trainer_free(r->trainer));
 
-    if (r->task)
-        r->task->ops->destroy(r->task);
+    task_destroy(r->task);
     record_close(&r->record);
     train_pace_close(&r->pace);
     free(r->params);
     free(r->model);
-    r->trainer = NULL;
-    r->task = NULL;
-    r->params = r->model = NULL;
     return bad;
+}
+
+static int train(const struct train_job *job, trib_comm_t *comm, uint64_t seed,
+                 struct train_result *result)
+{
+    struct rank r = {.job = job,
+                     .args = job->args,
+                     .comm = comm,
+                     .rank = trib_rank(comm),
+                     .ranks = trib_size(comm),
+                     .seed = seed,
+                     .result = result};
+    const int bad = run(&r);
+
+    return clean_up(&r) != 0 || bad;
 }
 
 int train_rank(const struct train_job *job, int rank, const char *root,
                int (*told)(const struct train_job *job))
 {
-    struct rank r = {.job = job, .args = job->args};
-    struct train_result own; /* on ranks other than 0 */
-    int bad = 0;
+    trib_comm_t *comm;
 
     openblas_set_num_threads(1); /* parallelism comes from the ranks */
-    if (train_init(r.args, rank, root, &r.comm) != 0)
+    if (train_init(job->args, rank, root, &comm) != 0)
         return 1;
-    r.rank = trib_rank(r.comm);
-    r.ranks = trib_size(r.comm);
-    for (int i = 0; i < job->seeds && !bad; i++) {
-        r.seed = job->args->seed + (uint64_t)i;
-        r.result = r.rank == 0 ? &job->results[i] : &own;
-        bad = run(&r);
-        bad |= clean_up(&r);
-    }
-    if (!bad && r.rank == 0 && told)
-        bad = told(job);
-    bad |= train_leave(r.comm);
-    return bad != 0;
+    return train_all_seeds(job, comm, train, told);
 }

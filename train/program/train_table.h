@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "train/program/train_run.h"
 
 /* The time of a step when each rank is a host with its own link. */
@@ -111,8 +112,8 @@ int train_json_write(const char *path, const struct train_line *lines, int n,
 /** train_curve_write - write the points of the first seed. */
 int train_curve_write(const char *path, const struct train_line *line);
 
-/** train_files_try - check before the training that the output files can be written; -1
- * with an error message in error. */
-int train_files_try(const struct train_args *args, char *error, size_t bytes);
+/** train_files_try - check before the training that the output files can be
+ * written. */
+trib_status_t train_files_try(const struct train_args *args, struct trib_error *err);
 
 #endif

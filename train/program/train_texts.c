@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Minimum number of steps of a percentage, because a warm-up has several stages. */
 static const double least_steps = 4;
 
@@ -75,23 +77,24 @@ static int item_codec(const char *item, size_t length, const char *name, size_t 
     return (size_t)snprintf(out, 128, "%s", codec) < 128 ? 1 : -1;
 }
 
-static int wrong_item(const char *item, size_t length, const struct task *task,
-                      char *error, size_t bytes)
+static trib_status_t wrong_item(const char *item, size_t length,
+                                const struct task *task, struct trib_error *err)
 {
-    int n =
-        snprintf(error, bytes,
-                 "--parts \"%.*s\": expected layers, or NAME=CODEC; names begin with",
-                 (int)length, item);
+    char names[256] = "";
 
-    for (size_t i = 0; i < task->n_parts && n > 0 && (size_t)n < bytes; i++)
+    for (size_t i = 0; i < task->n_parts; i++)
         if (task->parts[i].dims != 1)
-            n += snprintf(error + n, bytes - (size_t)n, " %s", task->parts[i].name);
-    return -1;
+            trib_text_append(names, sizeof(names), " %s", task->parts[i].name);
+    return trib_fail(
+        err, TRIB_ERR_INVALID,
+        "--parts \"%.*s\": expected layers, or NAME=CODEC; names begin with%s",
+        (int)length, item, names);
 }
 
 /* Assign codecs to parts; an item that matches no part is an error. */
-static int give_codecs(const char *list, const struct task *task, size_t steps,
-                       struct train_texts *texts, char *error, size_t bytes)
+static trib_status_t give_codecs(const char *list, const struct task *task,
+                                 size_t steps, struct train_texts *texts,
+                                 struct trib_error *err)
 {
     while (*list) {
         const size_t length = strcspn(list, ";");
@@ -103,35 +106,36 @@ static int give_codecs(const char *list, const struct task *task, size_t steps,
             const int found = item_codec(list, length, task->parts[i].name, steps,
                                          texts->part_codecs[i]);
             if (found < 0)
-                return wrong_item(list, length, task, error, bytes);
+                return wrong_item(list, length, task, err);
             if (found > 0)
                 texts->parts[i].codec = texts->part_codecs[i];
             taken += found;
         }
         if (!taken)
-            return wrong_item(list, length, task, error, bytes);
+            return wrong_item(list, length, task, err);
         list += length + (list[length] == ';');
     }
-    return 0;
+    return TRIB_OK;
 }
 
-static int make_parts(const struct train_args *args, const struct task *task,
-                      size_t steps, struct train_texts *texts,
-                      trib_trainer_desc_t *desc, char *error, size_t bytes)
+static trib_status_t make_parts(const struct train_args *args, const struct task *task,
+                                size_t steps, struct train_texts *texts,
+                                trib_trainer_desc_t *desc, struct trib_error *err)
 {
     if (!args->parts)
-        return 0;
+        return TRIB_OK;
     memcpy(texts->parts, task->parts, sizeof(task->parts));
     desc->parts = texts->parts;
     desc->n_parts = task->n_parts;
     return strcmp(args->parts, "layers") == 0
-               ? 0
-               : give_codecs(args->parts, task, steps, texts, error, bytes);
+               ? TRIB_OK
+               : give_codecs(args->parts, task, steps, texts, err);
 }
 
-int train_texts_make(const struct train_args *args, const struct task_row *row,
-                     const struct task *task, size_t steps, struct train_texts *texts,
-                     trib_trainer_desc_t *desc, char *error, size_t bytes)
+trib_status_t train_texts_make(const struct train_args *args,
+                               const struct task_row *row, const struct task *task,
+                               size_t steps, struct train_texts *texts,
+                               trib_trainer_desc_t *desc, struct trib_error *err)
 {
     const char *feedback = args->feedback ? args->feedback : "";
     const char *optimizer = args->optimizer                 ? args->optimizer
@@ -147,5 +151,5 @@ int train_texts_make(const struct train_args *args, const struct task_row *row,
                  : strstr(feedback, "clip=") ? TRIB_FEED_WHOLE
                                              : TRIB_FEED_BACKWARD;
     desc->seed = args->seed;
-    return make_parts(args, task, steps, texts, desc, error, bytes);
+    return make_parts(args, task, steps, texts, desc, err);
 }

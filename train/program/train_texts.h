@@ -30,10 +30,11 @@ struct train_texts {
  * feedback has momentum.
  *
  * steps    of the run
- * errors   -1 with an error message in error
+ * errors   TRIB_ERR_INVALID with an error message in err
  */
-int train_texts_make(const struct train_args *args, const struct task_row *row,
-                     const struct task *task, size_t steps, struct train_texts *texts,
-                     trib_trainer_desc_t *desc, char *error, size_t bytes);
+trib_status_t train_texts_make(const struct train_args *args,
+                               const struct task_row *row, const struct task *task,
+                               size_t steps, struct train_texts *texts,
+                               trib_trainer_desc_t *desc, struct trib_error *err);
 
 #endif

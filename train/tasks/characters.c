@@ -26,7 +26,6 @@ struct text_task {
     size_t *at; /* [batch] position of each stream */
     size_t from, to; /* this rank's piece of the text */
     uint8_t *window; /* [batch][WINDOW + 1] */
-    int rank, ranks;
 };
 
 /* Replace each byte by its index among the byte values that occur; return the number of
@@ -65,28 +64,27 @@ static int read_all(struct text_task *t, FILE *file)
 }
 
 /* path     NULL: the output of the program bible */
-static int read_text(struct text_task *t, const char *path, char *error, size_t bytes)
+static trib_status_t read_text(struct text_task *t, const char *path,
+                               struct trib_error *err)
 {
     FILE *file = path ? fopen(path, "rb") : popen(bible, "r");
 
-    if (!file) {
-        snprintf(error, bytes, "%s: %s", path ? path : "bible", strerror(errno));
-        return -1;
-    }
+    if (!file)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "%s: %s", path ? path : "bible",
+                         strerror(errno));
     errno = ENOMEM;
     const int bad = read_all(t, file);
     const int why = errno;
     const int ended = path ? fclose(file) : pclose(file);
 
-    if (bad || (!path && ended != 0)) {
-        snprintf(error, bytes, "%s%s%s", bad && path ? path : "",
-                 bad && path ? ": " : "",
-                 bad ? strerror(why)
-                     : "program bible not found: install bible-kjv, or name a plain "
-                       "text with --data");
-        return -1;
-    }
-    return 0;
+    if (bad)
+        return trib_fail(err, TRIB_ERR_SYSTEM, "%s%s%s", path ? path : "",
+                         path ? ": " : "", strerror(why));
+    if (!path && ended != 0)
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "program bible not found: install bible-kjv, or name a plain "
+                         "text with --data");
+    return TRIB_OK;
 }
 
 static void text_destroy(struct task *task)
@@ -98,11 +96,10 @@ static void text_destroy(struct task *task)
     free(t->text);
     free(t->at);
     free(t->window);
-    free(t);
 }
 
-static int make(struct text_task *t, const struct task_desc *desc, char *error,
-                size_t bytes)
+static trib_status_t make(struct text_task *t, const struct task_desc *desc,
+                          struct trib_error *err)
 {
     const size_t symbols = number_symbols(t->text, t->count);
 
@@ -110,62 +107,41 @@ static int make(struct text_task *t, const struct task_desc *desc, char *error,
     t->trained = t->count / 100 * (100 - TEST_PERCENT);
     t->from = t->trained / (size_t)desc->ranks * (size_t)desc->rank;
     t->to = t->from + t->trained / (size_t)desc->ranks;
-    if (symbols > SYMBOLS_MAX || (t->to - t->from) / t->task.batch < 2 * WINDOW) {
-        snprintf(error, bytes, "a text of %zu characters, %zu of them different, is %s",
-                 t->count, symbols,
-                 symbols > SYMBOLS_MAX ? "not plain text" : "too short");
-        return -1;
-    }
+    if (symbols > SYMBOLS_MAX || (t->to - t->from) / t->task.batch < 2 * WINDOW)
+        return trib_fail(err, TRIB_ERR_INVALID,
+                         "a text of %zu characters, %zu of them different, is %s",
+                         t->count, symbols,
+                         symbols > SYMBOLS_MAX ? "not plain text" : "too short");
     t->at = malloc(t->task.batch * sizeof(*t->at));
     t->window = malloc(t->task.batch * (WINDOW + 1));
     if (!t->at || !t->window ||
         lstm_create(&t->lstm, symbols, HIDDEN, t->task.batch, WINDOW) != 0 ||
-        lstm_create(&t->test, symbols, HIDDEN, t->task.batch, WINDOW) != 0) {
-        snprintf(error, bytes, "out of memory");
-        return -1;
-    }
+        lstm_create(&t->test, symbols, HIDDEN, t->task.batch, WINDOW) != 0)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
     for (size_t s = 0; s < t->task.batch; s++)
         t->at[s] = t->from + (t->to - t->from) / t->task.batch * s;
-    return 0;
+    return TRIB_OK;
 }
 
-static int text_create(const struct task_desc *desc, const struct task_row *row,
-                       struct task **task_out, char *error, size_t bytes)
+static trib_status_t text_create(struct task *task, const struct task_desc *desc,
+                                 struct trib_error *err)
 {
-    struct text_task *t = calloc(1, sizeof(*t));
+    struct text_task *t = (struct text_task *)task;
+    const struct lstm *l = &t->lstm;
 
-    *task_out = NULL;
-    if (!t) {
-        snprintf(error, bytes, "out of memory");
-        return -1;
-    }
-    t->rank = desc->rank;
-    t->ranks = desc->ranks;
-    if (read_text(t, desc->data, error, bytes) != 0 ||
-        make(t, desc, error, bytes) != 0) {
-        text_destroy(&t->task);
-        return -1;
-    }
-    t->task.ops = row->ops;
-    t->task.n_params = t->lstm.n_params;
-    t->task.steps_per_epoch = (t->to - t->from) / (t->task.batch * WINDOW);
-    t->task.parts[0] =
-        (trib_part_t){sizeof(trib_part_t), "input", t->lstm.wh, 2, NULL, NULL};
-    t->task.parts[1] = (trib_part_t){
-        sizeof(trib_part_t), "recurrent", t->lstm.b - t->lstm.wh, 2, NULL, NULL};
-    t->task.parts[2] = (trib_part_t){
-        sizeof(trib_part_t), "gate biases", t->lstm.wo - t->lstm.b, 1, NULL, NULL};
-    t->task.parts[3] = (trib_part_t){
-        sizeof(trib_part_t), "output", t->lstm.bo - t->lstm.wo, 2, NULL, NULL};
-    t->task.parts[4] = (trib_part_t){sizeof(trib_part_t),
-                                     "output biases",
-                                     t->lstm.n_params - t->lstm.bo,
-                                     1,
-                                     NULL,
-                                     NULL};
-    t->task.n_parts = 5;
-    *task_out = &t->task;
-    return 0;
+    trib_status_t st = read_text(t, desc->data, err);
+    if (st == TRIB_OK)
+        st = make(t, desc, err);
+    if (st != TRIB_OK)
+        return st;
+    task->n_params = l->n_params;
+    task->steps_per_epoch = (t->to - t->from) / (task->batch * WINDOW);
+    task_add_part(task, "input", l->wh, 2);
+    task_add_part(task, "recurrent", l->b - l->wh, 2);
+    task_add_part(task, "gate biases", l->wo - l->b, 1);
+    task_add_part(task, "output", l->bo - l->wo, 2);
+    task_add_part(task, "output biases", l->n_params - l->bo, 1);
+    return TRIB_OK;
 }
 
 static void text_seed(struct task *task, float *params, uint64_t seed)
@@ -213,8 +189,9 @@ static void text_evaluate(struct task *task, const float *params, double *sum_ou
 {
     struct text_task *t = (struct text_task *)task;
     const size_t all = t->count - t->trained;
-    const size_t from = t->trained + all / (size_t)t->ranks * (size_t)t->rank;
-    const size_t stream = all / (size_t)t->ranks / task->batch;
+    const size_t share = all / (size_t)task->ranks;
+    const size_t from = t->trained + share * (size_t)task->rank;
+    const size_t stream = share / task->batch;
 
     *sum_out = *count_out = 0;
     lstm_forget(&t->test);
@@ -227,6 +204,9 @@ static void text_evaluate(struct task *task, const float *params, double *sum_ou
     }
 }
 
-const struct task_ops task_text = {text_create,   text_destroy,  text_seed,
-                                   text_gradient, text_evaluate, NULL,
-                                   NULL,          NULL};
+const struct task_ops task_text = {.bytes = sizeof(struct text_task),
+                                   .create = text_create,
+                                   .destroy = text_destroy,
+                                   .seed = text_seed,
+                                   .gradient = text_gradient,
+                                   .evaluate = text_evaluate};

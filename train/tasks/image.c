@@ -17,7 +17,6 @@ struct image_task {
     struct shares shares;
     float *inputs; /* [batch] samples */
     uint8_t *labels;
-    int rank, ranks;
     char names[NET_LAYERS_MAX][2][32];
 };
 
@@ -50,8 +49,6 @@ static void build(struct net *net, int variant)
  * dimension. A part is named after the layer's kind and index. */
 static void describe_parts(struct image_task *t)
 {
-    struct task *task = &t->task;
-
     for (int i = 0; i < t->net.n_layers; i++) {
         const struct net_layer *l = &t->net.layers[i];
 
@@ -60,28 +57,9 @@ static void describe_parts(struct image_task *t)
         snprintf(t->names[i][0], sizeof(t->names[i][0]), "%s%d",
                  l->kind == NET_CONV ? "conv" : "dense", i);
         snprintf(t->names[i][1], sizeof(t->names[i][1]), "%.20s.bias", t->names[i][0]);
-        task->parts[task->n_parts++] = (trib_part_t){
-            sizeof(trib_part_t), t->names[i][0], l->weights, 2, NULL, NULL};
-        task->parts[task->n_parts++] = (trib_part_t){
-            sizeof(trib_part_t), t->names[i][1], l->biases, 1, NULL, NULL};
+        task_add_part(&t->task, t->names[i][0], l->weights, 2);
+        task_add_part(&t->task, t->names[i][1], l->biases, 1);
     }
-}
-
-static int load(struct image_task *t, const struct task_desc *desc, char *error,
-                size_t bytes)
-{
-    const char *folder = desc->data ? desc->data : MNIST_FOLDER;
-
-    if (mnist_load(desc->kept, folder, "train", &t->images, error, bytes) != 0 ||
-        mnist_load(desc->kept, folder, "t10k", &t->tests, error, bytes) != 0)
-        return -1;
-    t->task.batch = desc->batch ? desc->batch : 32;
-    if (t->images.count / (size_t)desc->ranks < t->task.batch) {
-        snprintf(error, bytes, "a batch of %zu does not fit %zu images per rank",
-                 t->task.batch, t->images.count / (size_t)desc->ranks);
-        return -1;
-    }
-    return 0;
 }
 
 static void image_destroy(struct task *task)
@@ -94,41 +72,31 @@ static void image_destroy(struct task *task)
     shares_destroy(&t->shares);
     free(t->inputs);
     free(t->labels);
-    free(t);
 }
 
-static int image_create(const struct task_desc *desc, const struct task_row *row,
-                        struct task **task_out, char *error, size_t bytes)
+static trib_status_t image_create(struct task *task, const struct task_desc *desc,
+                                  struct trib_error *err)
 {
-    struct image_task *t = calloc(1, sizeof(*t));
+    struct image_task *t = (struct image_task *)task;
 
-    *task_out = NULL;
-    if (!t || load(t, desc, error, bytes) != 0) {
-        if (!t)
-            snprintf(error, bytes, "out of memory");
-        else
-            image_destroy(&t->task);
-        return -1;
-    }
-    t->rank = desc->rank;
-    t->ranks = desc->ranks;
-    build(&t->net, row->variant);
-    t->inputs = malloc(t->task.batch * MNIST_PIXELS * sizeof(float));
-    t->labels = malloc(t->task.batch);
-    if (net_finish(&t->net, t->task.batch) != 0 || !t->inputs || !t->labels ||
+    trib_status_t st =
+        mnist_load_both(desc->kept, desc->data, &t->images, &t->tests, err);
+    if (st == TRIB_OK)
+        st = task_fit_batch(task, desc, t->images.count, err);
+    if (st != TRIB_OK)
+        return st;
+    build(&t->net, task->variant);
+    t->inputs = malloc(task->batch * MNIST_PIXELS * sizeof(float));
+    t->labels = malloc(task->batch);
+    if (net_finish(&t->net, task->batch) != 0 || !t->inputs || !t->labels ||
         shares_create(&t->shares, t->images.count, desc->rank, desc->ranks,
-                      desc->seed) != 0) {
-        snprintf(error, bytes, "out of memory");
-        image_destroy(&t->task);
-        return -1;
-    }
-    t->task.ops = row->ops;
-    t->task.n_params = t->net.n_params;
-    t->task.sample_bytes = sizeof(struct mnist_sample);
-    t->task.steps_per_epoch = t->shares.count / t->task.batch;
+                      desc->seed) != 0)
+        return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
+    task->n_params = t->net.n_params;
+    task->sample_bytes = sizeof(struct mnist_sample);
+    task->steps_per_epoch = t->shares.count / task->batch;
     describe_parts(t);
-    *task_out = &t->task;
-    return 0;
+    return TRIB_OK;
 }
 
 static void image_seed(struct task *task, float *params, uint64_t seed)
@@ -169,8 +137,8 @@ static void image_evaluate(struct task *task, const float *params, double *sum_o
 {
     struct image_task *t = (struct image_task *)task;
     const size_t all = t->tests.count;
-    size_t first = all * (size_t)t->rank / (size_t)t->ranks;
-    const size_t end = all * (size_t)(t->rank + 1) / (size_t)t->ranks;
+    size_t first = all * (size_t)task->rank / (size_t)task->ranks;
+    const size_t end = all * (size_t)(task->rank + 1) / (size_t)task->ranks;
     size_t correct = 0;
 
     *count_out = (double)(end - first);
@@ -188,11 +156,12 @@ static void image_evaluate(struct task *task, const float *params, double *sum_o
     *sum_out = (double)correct;
 }
 
-static void image_keep(struct mnist_kept *kept, const char *data)
-{
-    mnist_keep(kept, data ? data : MNIST_FOLDER);
-}
-
-const struct task_ops task_image = {image_create,          image_destroy,  image_seed,
-                                    image_gradient,        image_evaluate, image_sample,
-                                    image_sample_gradient, image_keep};
+const struct task_ops task_image = {sizeof(struct image_task),
+                                    image_create,
+                                    image_destroy,
+                                    image_seed,
+                                    image_gradient,
+                                    image_evaluate,
+                                    image_sample,
+                                    image_sample_gradient,
+                                    mnist_keep_data};

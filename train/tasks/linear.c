@@ -5,7 +5,6 @@
  * weights of the pixels, then the bias.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@ struct linear_task {
     size_t n_chosen, n_tests;
     struct shares shares;
     float *input; /* one image */
-    int variant, rank, ranks;
 };
 
 static uint32_t *choose(const struct mnist *data, size_t *n_out)
@@ -48,60 +46,42 @@ static void linear_destroy(struct task *task)
     free(t->chosen);
     free(t->chosen_tests);
     free(t->input);
-    free(t);
 }
 
-static int load(struct linear_task *t, const struct task_desc *desc, char *error,
-                size_t bytes)
+static trib_status_t load(struct linear_task *t, const struct task_desc *desc,
+                          struct trib_error *err)
 {
-    const char *folder = desc->data ? desc->data : MNIST_FOLDER;
+    trib_status_t st =
+        mnist_load_both(desc->kept, desc->data, &t->images, &t->tests, err);
 
-    if (mnist_load(desc->kept, folder, "train", &t->images, error, bytes) != 0 ||
-        mnist_load(desc->kept, folder, "t10k", &t->tests, error, bytes) != 0)
-        return -1;
+    if (st != TRIB_OK)
+        return st;
     t->chosen = choose(&t->images, &t->n_chosen);
     t->chosen_tests = choose(&t->tests, &t->n_tests);
     t->input = malloc(MNIST_PIXELS * sizeof(float));
-    if (t->n_chosen / (size_t)desc->ranks < t->task.batch) {
-        snprintf(error, bytes, "a batch of %zu does not fit %zu images per rank",
-                 t->task.batch, t->n_chosen / (size_t)desc->ranks);
-        return -1;
-    }
+    st = task_fit_batch(&t->task, desc, t->n_chosen, err);
+    if (st != TRIB_OK)
+        return st;
     if (t->chosen && t->chosen_tests && t->input &&
         shares_create(&t->shares, t->n_chosen, desc->rank, desc->ranks, desc->seed) ==
             0)
-        return 0;
-    snprintf(error, bytes, "out of memory");
-    return -1;
+        return TRIB_OK;
+    return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory");
 }
 
-static int linear_create(const struct task_desc *desc, const struct task_row *row,
-                         struct task **task_out, char *error, size_t bytes)
+static trib_status_t linear_create(struct task *task, const struct task_desc *desc,
+                                   struct trib_error *err)
 {
-    struct linear_task *t = calloc(1, sizeof(*t));
+    struct linear_task *t = (struct linear_task *)task;
+    const trib_status_t st = load(t, desc, err);
 
-    *task_out = NULL;
-    if (!t) {
-        snprintf(error, bytes, "out of memory");
-        return -1;
-    }
-    t->variant = row->variant;
-    t->rank = desc->rank;
-    t->ranks = desc->ranks;
-    t->task.ops = row->ops;
-    t->task.n_params = MNIST_PIXELS + 1;
-    t->task.sample_bytes = sizeof(struct mnist_sample);
-    t->task.batch = desc->batch ? desc->batch : 32;
-    if (load(t, desc, error, bytes) != 0) {
-        linear_destroy(&t->task);
-        return -1;
-    }
-    t->task.steps_per_epoch = t->shares.count / t->task.batch;
-    t->task.parts[0] =
-        (trib_part_t){sizeof(trib_part_t), "all", MNIST_PIXELS + 1, 2, NULL, NULL};
-    t->task.n_parts = 1;
-    *task_out = &t->task;
-    return 0;
+    if (st != TRIB_OK)
+        return st;
+    task->n_params = MNIST_PIXELS + 1;
+    task->sample_bytes = sizeof(struct mnist_sample);
+    task->steps_per_epoch = t->shares.count / task->batch;
+    task_add_part(task, "all", task->n_params, 2);
+    return TRIB_OK;
 }
 
 static void linear_seed(struct task *task, float *params, uint64_t seed)
@@ -143,7 +123,8 @@ static double add_gradient(const struct linear_task *t, const float *params,
 {
     const double sign = sign_of(label), z = score(t->input, params);
     double loss = 0;
-    const float d = (float)(slope(t->variant, sign * z, sign, &loss) / (double)count);
+    const float d =
+        (float)(slope(t->task.variant, sign * z, sign, &loss) / (double)count);
 
     for (size_t i = 0; i < MNIST_PIXELS; i++)
         gradient[i] += d * t->input[i];
@@ -203,8 +184,8 @@ static void linear_evaluate(struct task *task, const float *params, double *sum_
                             double *count_out)
 {
     struct linear_task *t = (struct linear_task *)task;
-    const size_t first = t->n_tests * (size_t)t->rank / (size_t)t->ranks;
-    const size_t end = t->n_tests * (size_t)(t->rank + 1) / (size_t)t->ranks;
+    const size_t first = t->n_tests * (size_t)task->rank / (size_t)task->ranks;
+    const size_t end = t->n_tests * (size_t)(task->rank + 1) / (size_t)task->ranks;
 
     *sum_out = 0;
     *count_out = (double)(end - first);
@@ -225,9 +206,7 @@ bool linear_is(const struct task_row *row)
 
 const char *linear_loss(const struct task *task)
 {
-    const struct linear_task *t = (const struct linear_task *)task;
-
-    return t->variant == TASK_LINEAR_HINGE ? "hinge" : "logistic";
+    return task->variant == TASK_LINEAR_HINGE ? "hinge" : "logistic";
 }
 
 size_t linear_count(const struct task *task)
@@ -257,19 +236,20 @@ void linear_whole_gradient(const struct task *task, const float *params,
 
         for (size_t i = 0; i < MNIST_PIXELS; i++)
             z += (double)params[i] * (double)t->input[i];
-        const double d = slope(t->variant, sign * z, sign, &loss) / (double)t->n_chosen;
+        const double d =
+            slope(task->variant, sign * z, sign, &loss) / (double)t->n_chosen;
         for (size_t i = 0; i < MNIST_PIXELS; i++)
             gradient_out[i] += d * (double)t->input[i];
         gradient_out[MNIST_PIXELS] += d;
     }
 }
 
-static void linear_keep(struct mnist_kept *kept, const char *data)
-{
-    mnist_keep(kept, data ? data : MNIST_FOLDER);
-}
-
-const struct task_ops task_linear = {
-    linear_create,          linear_destroy,  linear_seed,
-    linear_gradient,        linear_evaluate, linear_sample_of,
-    linear_sample_gradient, linear_keep};
+const struct task_ops task_linear = {sizeof(struct linear_task),
+                                     linear_create,
+                                     linear_destroy,
+                                     linear_seed,
+                                     linear_gradient,
+                                     linear_evaluate,
+                                     linear_sample_of,
+                                     linear_sample_gradient,
+                                     mnist_keep_data};

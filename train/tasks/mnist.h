@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 #define MNIST_FOLDER "/usr/share/datasets/fashion-mnist"
 
 enum {
@@ -39,11 +41,11 @@ struct mnist_kept {
  * folder   holds PART-images-idx3-ubyte.gz and PART-labels-idx1-ubyte.gz
  * part     "train" or "t10k"
  * owner    the caller frees *data_out with mnist_free
- * errors   -1; `error` then receives an error message of at most `bytes` bytes with its
- *          final zero, and *data_out is empty
+ * errors   an error message in err; *data_out is then empty
  */
-int mnist_load(const struct mnist_kept *kept, const char *folder, const char *part,
-               struct mnist *data_out, char *error, size_t bytes);
+trib_status_t mnist_load(const struct mnist_kept *kept, const char *folder,
+                         const char *part, struct mnist *data_out,
+                         struct trib_error *err);
 
 /** mnist_free - free the arrays; an empty struct is allowed. */
 void mnist_free(struct mnist *data);
@@ -56,6 +58,14 @@ void mnist_free(struct mnist *data);
  * kept before, whose arrays must not be in use. folder NULL: only free.
  */
 void mnist_keep(struct mnist_kept *kept, const char *folder);
+
+/** mnist_keep_data - the same; data NULL: the folder of the package. */
+void mnist_keep_data(struct mnist_kept *kept, const char *data);
+
+/** mnist_load_both - read both parts of a folder; NULL: the folder of the package. */
+trib_status_t mnist_load_both(const struct mnist_kept *kept, const char *data,
+                              struct mnist *train_out, struct mnist *test_out,
+                              struct trib_error *err);
 
 /* An image as a self-contained sample, to be sent to other ranks. */
 struct mnist_sample {

@@ -12,6 +12,7 @@
 
 #include <tributary/train.h>
 
+#include "base/error.h"
 #include "train/tasks/network.h"
 
 struct mnist_kept;
@@ -30,10 +31,12 @@ struct task_desc {
 };
 
 struct task_ops {
-    /** create - load the data and create the model. destroy frees *task_out. Errors: -1
-     * with an error message in error. */
-    int (*create)(const struct task_desc *desc, const struct task_row *row,
-                  struct task **task_out, char *error, size_t bytes);
+    size_t bytes; /* of the task's struct, which begins with struct task */
+
+    /** create - load the data and create the model. destroy frees both, also after an
+     * error. */
+    trib_status_t (*create)(struct task *task, const struct task_desc *desc,
+                            struct trib_error *err);
     void (*destroy)(struct task *task);
 
     /** seed - draw the initial parameters. */
@@ -67,6 +70,8 @@ struct task_ops {
 /* Common part of all tasks. */
 struct task {
     const struct task_ops *ops;
+    int variant;
+    int rank, ranks;
     size_t n_params;
     size_t batch;
     size_t sample_bytes; /* of ops->sample */
@@ -89,5 +94,25 @@ struct task_row {
 /** task_at - return row i; NULL: i is out of range. */
 const struct task_row *task_at(int i);
 const struct task_row *task_named(const char *name);
+
+/**
+ * task_create - create a task for a rank.
+ *
+ * owner    the caller frees *task_out with task_destroy
+ * errors   an error message in err; *task_out is then NULL
+ */
+trib_status_t task_create(const struct task_row *row, const struct task_desc *desc,
+                          struct task **task_out, struct trib_error *err);
+
+/** task_fit_batch - for create: set task->batch; fail if a rank's share of n samples is
+ * smaller. */
+trib_status_t task_fit_batch(struct task *task, const struct task_desc *desc, size_t n,
+                             struct trib_error *err);
+
+/** task_add_part - for create: append a part; the name is borrowed. */
+void task_add_part(struct task *task, const char *name, size_t count, int dims);
+
+/** task_destroy - free a task. NULL is allowed. */
+void task_destroy(struct task *task);
 
 #endif

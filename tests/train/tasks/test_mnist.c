@@ -14,7 +14,7 @@ struct fixture {
     char labels[128];
     uint8_t image_file[16 + N_IMAGES * MNIST_PIXELS];
     uint8_t label_file[8 + N_IMAGES];
-    char error[512];
+    struct trib_error err;
     struct mnist data;
     struct mnist_kept kept;
 };
@@ -78,14 +78,15 @@ static int tear_down(void **state)
 
 static int load(struct fixture *f, const char *part, struct mnist *data)
 {
-    return mnist_load(&f->kept, f->folder, part, data, f->error, sizeof(f->error));
+    trib_error_clear(&f->err);
+    return mnist_load(&f->kept, f->folder, part, data, &f->err);
 }
 
 static void expect_error(struct fixture *f, const char *words)
 {
-    assert_int_equal(load(f, "train", &f->data), -1);
-    if (strstr(f->error, words) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", f->error, words);
+    assert_true(load(f, "train", &f->data) < 0);
+    if (strstr(f->err.text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", f->err.text, words);
     assert_null(f->data.images);
     assert_null(f->data.labels);
 }

@@ -316,11 +316,11 @@ static struct task *make_task(const char *name, uint64_t seed)
     const struct task_desc desc = {.ranks = 3, .rank = 1, .batch = 4, .seed = seed};
     const struct task_row *row = task_named(name);
     struct task *task;
-    char error[512] = "";
+    struct trib_error err = {0};
 
     assert_non_null(row);
-    if (row->ops->create(&desc, row, &task, error, sizeof(error)) != 0)
-        fail_msg("%s: %s", name, error);
+    if (task_create(row, &desc, &task, &err) != TRIB_OK)
+        fail_msg("%s: %s", name, trib_error_text(&err));
     return task;
 }
 
@@ -353,7 +353,7 @@ TEST(seeds_decide)
         assert_memory_not_equal(gradients[0], gradients[2], n * sizeof(float));
         for (int t = 0; t < 3; t++) {
             free(gradients[t]);
-            tasks[t]->ops->destroy(tasks[t]);
+            task_destroy(tasks[t]);
         }
         free(params);
     }
