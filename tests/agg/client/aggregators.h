@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks and their aggregators are processes of one job and wire up over its
- * communicator. Rank 0's announcements go through pipes.
+ * communicator. Rank 0 sends announcements through pipes.
  */
 #ifndef TESTS_AGG_CLIENT_AGGREGATORS_H
 #define TESTS_AGG_CLIENT_AGGREGATORS_H
@@ -58,7 +58,7 @@ static inline bool aggregators_over(const struct ranks_self *self,
     return n_done == s->ranks;
 }
 
-/* Aggregators may be dead, or stopped. */
+/* Aggregators may be dead or stopped. */
 static inline void aggregators_tell(const struct aggregators *s, uint32_t number,
                                     const char *text)
 {
@@ -85,7 +85,7 @@ static inline trib_status_t aggregators_meet(void *arg, const char *phase,
     return trib_allgather(arg, in, out, bytes, TRIB_I8);
 }
 
-/* comm is that of the whole job. */
+/* comm: the communicator of the whole job. */
 static inline struct trib_comm *aggregators_join(struct ranks_self *self,
                                                  struct aggregators *s,
                                                  trib_comm_t *comm)
@@ -109,7 +109,7 @@ static inline struct trib_comm *aggregators_join(struct ranks_self *self,
 static inline size_t aggregators_allocated(void)
 {
 #ifdef __GLIBC__
-    const struct mallinfo2 m = mallinfo2(); /* zeros, under a sanitizer */
+    const struct mallinfo2 m = mallinfo2(); /* zero under a sanitizer */
 
     return m.uordblks + m.hblkhd;
 #else
@@ -117,8 +117,8 @@ static inline size_t aggregators_allocated(void)
 #endif
 }
 
-/* An aggregator charges for a plan what the plan takes. The codec and the overhead of
- * the allocator are not charged. */
+/* Check that an aggregator charges for a plan the memory that the plan allocates. The
+ * codec and the overhead of the allocator are not charged. */
 static inline void aggregators_check_charge(struct ranks_self *self,
                                       const struct trib_plan *plan, size_t before)
 {
@@ -135,7 +135,8 @@ static inline void aggregators_check_charge(struct ranks_self *self,
             (unsigned long long)used, (unsigned long long)plan->charged);
 }
 
-/* An aggregator takes what rank 0 has announced; false: rank 0 has said goodbye. */
+/* Let an aggregator accept the announcements of rank 0. Return false after the goodbye
+ * of rank 0. */
 static inline bool aggregators_listen(struct ranks_self *self,
                                       const struct aggregators *s,
                                       struct trib_comm *agg_comm)
@@ -151,7 +152,8 @@ static inline bool aggregators_listen(struct ranks_self *self,
             !agg_comm->engine.failed)
             ranks_die(self, "%s", trib_last_error(agg_comm));
         const struct trib_plan *plan = trib_agg_comm_of(agg_comm)->plans[m.number];
-        /* The first makes links, too; UCX allocates for what comes, on any thread. */
+        /* The first plan also makes links; UCX allocates for received data, on any
+         * thread. */
         if (plan && !plan->dropped && m.number > 0 &&
             !strstr(agg_comm->cfg.transport, "ucx"))
             aggregators_check_charge(self, plan, before);
@@ -159,8 +161,8 @@ static inline bool aggregators_listen(struct ranks_self *self,
     return true;
 }
 
-/* An aggregator has a turn: true if it moved something, else it rests; turns is the
- * number of turns that have passed in vain. */
+/* Run one step of an aggregator. Return true if it moved data, otherwise pause; turns
+ * counts the idle steps. */
 static inline bool aggregators_turn(struct trib_comm *agg_comm, unsigned *turns)
 {
     if (!trib_agg_comm_step(agg_comm)) {
@@ -171,8 +173,8 @@ static inline bool aggregators_turn(struct trib_comm *agg_comm, unsigned *turns)
     return true;
 }
 
-/* An aggregator sums until rank 0 has said goodbye and all operations have ended, or
- * until agg_comm or the test of a rank fails. */
+/* Let an aggregator sum until rank 0 has sent its goodbye and all operations have
+ * ended, or until agg_comm or the test of a rank fails. */
 static inline void aggregators_serve(struct ranks_self *self,
                                      const struct aggregators *s,
                                      struct trib_comm *agg_comm)
@@ -187,8 +189,8 @@ static inline void aggregators_serve(struct ranks_self *self,
     }
 }
 
-/* All processes: ranks get a parent that offloads to the aggregators. Aggregators serve
- * until rank 0 detaches, and get NULL. */
+/* Called by all processes: ranks get a parent that offloads to the aggregators.
+ * Aggregators serve until rank 0 detaches, and get NULL. */
 static inline struct trib_comm *aggregators_attach(struct ranks_self *self,
                                                    struct aggregators *s)
 {
@@ -206,7 +208,7 @@ static inline struct trib_comm *aggregators_attach(struct ranks_self *self,
     return NULL;
 }
 
-/* A rank has no plans left: it leaves, and rank 0 says goodbye to the aggregators. */
+/* A rank without plans disconnects; rank 0 sends its goodbye to the aggregators. */
 static inline void aggregators_leave(struct ranks_self *self,
                                      const struct aggregators *s,
                                      struct trib_comm *agg_comm)
@@ -217,7 +219,8 @@ static inline void aggregators_leave(struct ranks_self *self,
         aggregators_tell(s, AGGREGATORS_GOODBYE, "-");
 }
 
-/* A job of the ranks and their aggregators: job.fn is called in each, and passes. */
+/* Run a job of the ranks and their aggregators: each process calls job.fn, and all must
+ * pass. */
 static inline void aggregators_run(struct aggregators *s, struct ranks_job job)
 {
     job.size = s->ranks + s->n;
@@ -226,7 +229,8 @@ static inline void aggregators_run(struct aggregators *s, struct ranks_job job)
     aggregators_close(s);
 }
 
-/* The aggregators of two racks are the root as well; one rack has two of them. */
+/* Return a tree of two racks whose aggregators form the root as well; one rack has two
+ * of them. */
 static inline const struct trib_agg_tree *aggregators_of_racks(void)
 {
     static const int parent[] = {0, 0, 0}, first[] = {0, 3, 5, 6},

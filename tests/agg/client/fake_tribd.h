@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tribd of a test, on a thread of rank 0's process: it takes one job and answers its
- * JOIN as the test wants it, but sums nothing.
+ * A fake tribd on a thread of rank 0's process: it accepts one job and answers its JOIN
+ * as the test selects, but sums nothing.
  */
 #ifndef TESTS_AGG_CLIENT_FAKE_TRIBD_H
 #define TESTS_AGG_CLIENT_FAKE_TRIBD_H
@@ -16,17 +16,17 @@
 
 enum fake_answer {
     FAKE_REFUSES,
-    FAKE_SILENT, /* admits the job, and sends no wireup message */
-    FAKE_ODD,    /* admits the job, and sends another kind of message */
-    FAKE_SHORT,  /* admits the job, and sends a wireup message of one byte */
+    FAKE_SILENT, /* admits the job and sends no wireup message */
+    FAKE_ODD,    /* admits the job and sends another kind of message */
+    FAKE_SHORT,  /* admits the job and sends a wireup message of one byte */
 };
 
 struct fake_tribd {
     enum fake_answer answer;
-    int fd; /* listens */
+    int fd; /* listener */
     int port;
     pthread_t thread;
-    struct trib_control_join join; /* JOIN of the job; valid once it is joined */
+    struct trib_control_join join; /* JOIN of the job; valid after fake_join */
 };
 
 static inline void fake_answer(struct fake_tribd *f, struct trib_session *session)
@@ -85,7 +85,7 @@ static inline void *fake_run(void *arg)
     return NULL;
 }
 
-/* Rank 0: from here on a job finds it at its port. */
+/* Called by rank 0: from now on, a job can connect to the port. */
 static inline void fake_start(struct ranks_self *self, struct fake_tribd *f)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -100,7 +100,7 @@ static inline void fake_start(struct ranks_self *self, struct fake_tribd *f)
     ranks_assert(self, pthread_create(&f->thread, NULL, fake_run, f) == 0);
 }
 
-/* The job has left, or was refused. */
+/* Called after the job has disconnected or was refused. */
 static inline void fake_join(struct fake_tribd *f)
 {
     shutdown(f->fd, SHUT_RDWR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lays out aggregators from the texts of a test.
+ * Lay out aggregators from the texts of a test.
  */
 #ifndef TESTS_AGG_CLIENT_LAYOUTS_H
 #define TESTS_AGG_CLIENT_LAYOUTS_H

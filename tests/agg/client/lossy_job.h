@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job that loses its aggregators: the memory that ranks and aggregators share, the
- * aggregators, and the provider by which ranks come to later ones.
+ * A job that loses its aggregators: memory that ranks and aggregators share, the
+ * aggregators, and the provider through which ranks reach later ones.
  */
 #ifndef TESTS_AGG_CLIENT_LOSSY_JOB_H
 #define TESTS_AGG_CLIENT_LOSSY_JOB_H
@@ -15,22 +15,22 @@ enum { LONG = 30000, SHORT = 1023, CODED = 4097, STEPS = 6, RANKS = 4 };
 
 enum { CALL = AGGREGATORS_GOODBYE - 1 }; /* calls a later aggregator */
 
-/* The law that the plan with a codec obeys in the end, whoever has summed when. */
+/* The invariant that the plan with a codec satisfies at the end, whatever aggregators
+ * summed. */
 enum law {
-    ALL_CAME_OUT, /* the outputs are the inputs */
-    NOTHING_LOST, /* outputs and what ranks hold are the inputs */
-    CAUGHT_UP,    /* the result is the sum of the last input, which is given
-                   * repeatedly */
+    ALL_CAME_OUT, /* the outputs equal the inputs */
+    NOTHING_LOST, /* outputs plus residuals of the ranks equal the inputs */
+    CAUGHT_UP,    /* the result is the sum of the last input, which is repeated */
 };
 
 static const struct kind {
     const char *codec, *feedback;
     enum law law;
-    int drain;       /* steps with nothing to add, at the end */
+    int drain;       /* steps with zero input at the end */
     double momentum; /* of the inputs */
-    double rounding; /* error of an element by float32, over all steps */
-    double lost;     /* per aggregator that ends: the loss of its last results, which it
-                      * held back */
+    double rounding; /* error of an element from float32, over all steps */
+    double lost;     /* per aggregator that exits: the error of the last results, whose
+                      * residual it kept */
 } kinds[] = {
     {"topk:ratio=0.25", NULL, ALL_CAME_OUT, 12, 0, 0, 0},
     {"topk:ratio=0.25", "ef14:momentum=0.5,masking=0", NOTHING_LOST, 4, 0.5, 0, 0},
@@ -42,7 +42,7 @@ static const struct kind {
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
 struct shared {
-    _Atomic int struck[2]; /* process of each first aggregator that has ended itself */
+    _Atomic int struck[2]; /* process of each first aggregator that has killed itself */
     _Atomic int n_done;    /* ranks that have ended */
     _Atomic int returns;
     float held[RANKS][CODED]; /* residuals at the end */
@@ -54,10 +54,10 @@ struct lossy_job {
     uint64_t seed;
     const struct kind *kind;
     int signal; /* 0: none */
-    uint64_t after[2]; /* the first of each ends itself after that many moves; 0:
-                        * never */
+    uint64_t after[2]; /* the first aggregator of each kind kills itself after that many
+                        * moves; 0: never */
     int gives_up_at; /* step in which rank 0 alone loses the aggregators; 0: none */
-    bool leaves; /* the ranks leave working aggregators for the later ones */
+    bool leaves; /* the ranks leave working aggregators for later ones */
     struct shared *shared;
 };
 
@@ -91,7 +91,8 @@ static inline void serve(struct ranks_self *self, struct aggregators *aggregator
     trib_agg_comm_dispose(agg_comm);
 }
 
-/* A later aggregator and rank 0 receive one message; false: none came for long. */
+/* Receive one message at a later aggregator or at rank 0. Return false after a long
+ * silence. */
 static inline bool hear(const struct ranks_self *self, int fd, void *out, size_t bytes)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -124,7 +125,7 @@ static inline trib_status_t meet_later(void *arg, const char *phase, const void 
     return TRIB_OK;
 }
 
-/* A later aggregator exists from the beginning, and waits to be called. */
+/* Run a later aggregator: it exists from the beginning and waits to be called. */
 static inline void serve_later(struct ranks_self *self, trib_comm_t *all)
 {
     struct lossy_job *j = self->arg;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that rewrites all memory which a rank shares with one peer, a node above
- * all, while that works with it: what the peer has given the rank to write to, and what
- * is the rank's own and the peer looks at. Fields are aimed at as well as any bytes;
- * most are put back at once, so that what was checked is another thing when it is used.
+ * A process that rewrites all memory that a rank shares with one peer, usually a node,
+ * while the peer works with it: memory of the peer that the rank may write, and memory
+ * of the rank that the peer reads. It changes known fields and random bytes. Most are
+ * restored at once, so that a value can change between check and use.
  */
 #ifndef TESTS_AGG_CLIENT_REWRITER_H
 #define TESTS_AGG_CLIENT_REWRITER_H
@@ -21,12 +21,12 @@
 
 enum { REWRITER_AREAS = 32 };
 
-/* Memory of records of `stride` bytes, whose fields are aimed at; stride 0: any bytes
- * of it. */
+/* Memory of records of `stride` bytes whose fields are rewritten; stride 0: any
+ * bytes. */
 struct rewriter_area {
     volatile uint8_t *at;
     size_t n, stride;
-    const uint8_t *fields; /* offsets of 32-bit numbers in a record, 0xff behind them */
+    const uint8_t *fields; /* offsets of 32-bit numbers in a record, ended by 0xff */
 };
 
 struct rewriter {
@@ -42,7 +42,8 @@ static inline void rewriter_add(struct rewriter *w, void *at, size_t n, size_t s
         w->areas[w->n++] = (struct rewriter_area){at, n, stride, fields};
 }
 
-/* Slots of the peer's for this rank: the fields of their cells, and their payloads. */
+/* Add the slots of the peer for this rank: the fields of their cells, and their
+ * payloads. */
 static inline void rewriter_add_slots(struct rewriter *w, struct trib_engine *e,
                                       int peer)
 {
@@ -57,8 +58,8 @@ static inline void rewriter_add_slots(struct rewriter *w, struct trib_engine *e,
     }
 }
 
-/* Control segments: header, then rings. The descriptor of a pipe is left alone: it may
- * be the one to which a test writes. */
+/* Add control segments: header, then rings. Leave the descriptor of a pipe alone: a
+ * test may write to that pipe. */
 static inline void rewriter_add_control(struct rewriter *w, uint8_t *base,
                                         uint32_t size, uint32_t slots)
 {
@@ -79,7 +80,7 @@ static inline void rewriter_add_control(struct rewriter *w, uint8_t *base,
     }
 }
 
-/** rewriter_find - what a rank shares with a peer that it is linked to, over shm. */
+/** rewriter_find - find the memory that a rank shares over shm with a linked peer. */
 static inline void rewriter_find(struct rewriter *w, struct trib_engine *e, int peer)
 {
     static const uint8_t heads[] = {0, 4, 64, 68, 72, 80, 0xff};
@@ -138,7 +139,7 @@ static inline void rewriter_pause(uint64_t turns)
         ;
 }
 
-/** rewriter_once - one field or any four bytes. That it races is the point. */
+/** rewriter_once - rewrite one field or any four bytes. The race is intended. */
 __attribute__((no_sanitize("thread", "address", "undefined"))) static inline void
 rewriter_once(struct rewriter *w)
 {
@@ -162,7 +163,7 @@ rewriter_once(struct rewriter *w)
     rewriter_pause(r >> 54 & 255);
 }
 
-/** rewriter_start - in a process of its own, until it is killed. */
+/** rewriter_start - rewrite in a separate process until it is killed. */
 static inline pid_t rewriter_start(struct trib_engine *e, int peer)
 {
     const pid_t parent = getpid(), pid = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that wait for admission: the warnings of rank 0 if no tribd admits it, the sums
- * of the ranks without aggregators, and a real tribd that runs at first, or later.
+ * Jobs that wait for admission: the warnings of rank 0 if no tribd admits it, sums of
+ * the ranks without aggregators, and a real tribd that runs from the start or later.
  */
 #include "agg/client/fallback.h"
 #include "comm/core/communicator.h"
@@ -11,7 +11,7 @@
 static const struct {
     const char *service; /* NULL: the fake tribd, which refuses */
     int retry_ms;
-    const char *says; /* before "; the ranks sum without aggregators" */
+    const char *says; /* text before "; the ranks sum without aggregators" */
 } rows[] = {
     {NULL, 0, " refuses: all slots are taken"},
     {NULL, 60000, " refuses: all slots are taken"},
@@ -53,7 +53,7 @@ static void refuse(struct ranks_self *self, size_t row)
              rows[row].says);
     if (self->rank == 0 ? !strstr(line, says) : line[0])
         ranks_die(self, "row %zu: \"%s\" does not say \"%s\"", row, line, says);
-    /* A text that is wrong is wrong later, too. */
+    /* A wrong text stays wrong, so there is no search. */
     const bool searches = rows[row].retry_ms && !rows[row].service;
     ranks_assert(self, !comm->offload == !searches);
     ranks_assert(self, !searches || (!comm->offload->agg_comm &&
@@ -81,7 +81,7 @@ TEST(test_refused)
                      0);
 }
 
-/* Sums until tribd has done some. */
+/* Sum until tribd has done some of the sums. */
 static int offloads(struct ranks_self *self)
 {
     const double end = ranks_seconds() + 40 * tribtest_slowness();
@@ -132,7 +132,7 @@ TEST(test_admitted)
                                                         .config = config,
                                                         .noisy = true}));
     while (later.slots[0].count == 0 && !ranks_poll(&later))
-        usleep(1000); /* the job begins without tribd */
+        usleep(1000); /* the job starts without tribd */
     assert_true(daemon_start(&d));
     await_up(&d);
     ranks_wait(&later);

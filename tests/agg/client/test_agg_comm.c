@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Aggregators sum the vectors of ranks over all transports, against a plain sum. The
- * test drives the aggregators (agg/client/agg_comm.h).
+ * Aggregators sum the vectors of ranks over all transports; results are compared with a
+ * plain sum. The test drives the aggregators (agg/client/agg_comm.h).
  */
 #include "build-config.h"
 #include "tests/agg/client/aggregators.h"
@@ -15,8 +15,8 @@ struct job {
     uint64_t seed;
 };
 
-/* An announcement may name any chunk. An aggregator refuses chunks that are larger than
- * encoded ones ever are: its worker has other jobs. */
+/* An announcement may name any chunk. An aggregator refuses chunks larger than any
+ * encoded chunk, because its worker also serves other jobs. */
 static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
 {
     const size_t slot = agg_comm->cfg.chunk > agg_comm->chunk_asked
@@ -33,7 +33,7 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
         {(size_t)1 << 40, "topk:ratio=0.01", false},
         {SIZE_MAX, "topk:ratio=0.01", false},
         {slot, "none",
-         true}, /* elements as they are have the slots that the job asked for */
+         true}, /* the job requests slots large enough for unencoded elements */
         {slot + 1, "none", false},
         {most, "none", false},
     };
@@ -55,7 +55,7 @@ static void refuse_chunks(struct ranks_self *self, struct trib_comm *agg_comm)
     trib_error_clear(&agg_comm->err);
 }
 
-/* Pairs are summed by an all-reduce of sum or mean, without codec and quorum. */
+/* Pairs are summed by an all-reduce with sum or mean, without codec and quorum. */
 static void refuse_pairs(struct ranks_self *self, struct trib_comm *agg_comm)
 {
     static const struct {
@@ -149,8 +149,9 @@ static void check(struct ranks_self *self, const struct one *c, const uint8_t *g
 static void draw(const struct job *s, uint64_t n, struct one *c)
 {
     static const size_t counts[] = {0, 1, 2, 17, 1023, 4097, 30000, LONGEST};
-    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot: of
-                                                                 * words */};
+    static const size_t chunks[] = {0, 256, 4096, 16384, 262144 /* more than a slot:
+                                                                 * encoded chunks
+                                                                 * only */};
     uint64_t bits = oracle_mix(n ^ oracle_mix(s->seed));
 
     *c = (struct one){
@@ -169,7 +170,7 @@ static void draw(const struct job *s, uint64_t n, struct one *c)
     if (c->o.dtype <= TRIB_BF16 && n % 3 != 0)
         c->codec = &matrix_codecs[n % (unsigned)n_matrix_codecs];
     if (strcmp(c->codec->text, "none") == 0) {
-        c->chunk %= 262144; /* elements as they are have a slot at most */
+        c->chunk %= 262144; /* unencoded chunks fit in a slot */
         return;
     }
     if (c->codec->tolerance)
@@ -190,7 +191,7 @@ static void run_one(struct ranks_self *self, struct trib_comm *agg_comm,
     if (trib_plan_create(agg_comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(agg_comm));
     for (int start = 0; start < 2; start++) {
-        /* The second start of what feeds back would have another result. */
+        /* A second start with error feedback would have another result. */
         if (start && c->codec->tolerance)
             break;
         oracle_fill(&c->o, self->rank, 0, c->count, send);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What TRIB_SERVICE and a file of racks make of aggregators, and trees as bytes. */
+/* Aggregators from TRIB_SERVICE and a file of racks, and trees encoded as bytes. */
 #include "tests/agg/client/layouts.h"
 
 static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
@@ -14,7 +14,7 @@ static void append_tree(const struct trib_tree_layout *l, int ranks, char *text)
     group_text_append(&u, 0, text);
 }
 
-/* What ranks and aggregators make of the bytes is the same tree. */
+/* Ranks and aggregators decode the same tree from the bytes. */
 static void check_bytes(const struct trib_tree_layout *l, int ranks,
                         const char *expected)
 {
@@ -88,7 +88,7 @@ TEST(test_trees)
     check("t:1+c:1=x+d:1=y", "x x", "c:1");
 }
 
-/* Ranks in a row are a few bytes, whoever many they are; ranks by turns are too
+/* Consecutive ranks take a few bytes, whatever their number; alternating ranks are too
  * many. */
 TEST(test_many_ranks)
 {
@@ -121,10 +121,11 @@ TEST(test_peers)
     const struct trib_agg_tree t = {3, parent, first, aggregators, leaf_of};
     bool peer[7];
 
-    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaves */
+    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 0, peer), 2); /* both leaf
+                                                                  * aggregators */
     assert_true(peer[5] && peer[6]);
-    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1,
-                                                                      * roots */
+    assert_int_equal(trib_agg_tree_peers(&t, 3, 4, 2, peer), 4); /* ranks 0 and 1, and
+                                                                  * the roots */
     assert_true(peer[0] && peer[1] && peer[3] && peer[4]);
     assert_int_equal(trib_agg_tree_peers(NULL, 3, 4, 2, peer), 3);
     assert_true(peer[0] && peer[1] && peer[2]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wireup with a tribd that has admitted the job and then answers wrongly, or not at
- * all: all ranks get the same error and sentence, and can go on.
+ * Wireup with a tribd that admits the job and then answers wrongly or never: all ranks
+ * get the same error and message, and can continue.
  */
 #include "agg/client/agg_provider.h"
 #include "comm/core/communicator.h"
@@ -10,7 +10,7 @@
 static const struct {
     enum fake_answer answer;
     trib_status_t st;
-    const char *says; /* behind the address */
+    const char *says; /* text after the address */
 } rows[] = {
     {FAKE_SILENT, TRIB_ERR_TIMEOUT, " does not answer"},
     {FAKE_ODD, TRIB_ERR_PROTOCOL,
@@ -45,7 +45,8 @@ static void wire_up(struct ranks_self *self, size_t row)
         ranks_die(self, "row %zu: %s: \"%s\", not \"%s\"", row, trib_status_name(st),
                   why, says);
     ranks_assert(self, !out);
-    /* The rank waits for tribd once at most, though the wireup has more exchanges. */
+    /* The rank waits for tribd at most once, although the wireup has several
+     * exchanges. */
     if (ranks_seconds() - begin > 1.8 * tribtest_slowness())
         ranks_die(self, "row %zu took %.1f s", row, ranks_seconds() - begin);
     if (self->rank == 0) {

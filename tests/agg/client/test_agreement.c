@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An agreement gives each rank the largest of all ranks' words, one agreement after the
- * other.
+ * An agreement returns the maximum of the values of all ranks to each rank; agreements
+ * follow one another.
  */
 #include "agg/client/offload_plan.h"
 #include "base/config.h"
@@ -21,7 +21,7 @@ static int agree(struct ranks_self *self)
             ranks_ok(self, trib_agreement_run(&o, say));
         } else {
             ranks_ok(self, trib_agreement_start(&o, say));
-            ranks_ok(self, trib_barrier(self->comm)); /* the parent goes on meanwhile */
+            ranks_ok(self, trib_barrier(self->comm)); /* the parent stays usable */
             ranks_ok(self, trib_agreement_wait(&o));
         }
         for (int w = 0; w < TRIB_AGREE_WORDS; w++)

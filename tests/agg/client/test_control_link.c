@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control connections to addresses where no tribd listens: a sentence for each, and
- * nothing is left open; and to one whose key was replaced. test_tribd has more that
- * work.
+ * Control connections to addresses where no tribd listens: each fails with an error
+ * message, and no descriptor leaks. Also a connection with a replaced key. test_tribd
+ * covers connections that succeed.
  */
 #include "tests/harness/tribtest.h"
 
@@ -48,7 +48,7 @@ TEST(test_nobody)
         assert_status(trib_control_link_connect(link, 0, true), rows[i].st);
         assert_non_null(strstr(trib_error_text(&link->err), rows[i].says));
         assert_int_equal(link->n, 0);
-        assert_true(trib_control_link_is_whole(link)); /* none has been closed */
+        assert_true(trib_control_link_is_whole(link)); /* no link has been closed */
         trib_control_link_free(link);
     }
     trib_control_link_free(NULL);
@@ -58,9 +58,9 @@ enum { MEETINGS_MAX = 8 };
 
 /* A tribd that only authenticates. It reads its key file for each connection. */
 struct fake {
-    int fd; /* listens */
+    int fd; /* listener */
     int port;
-    char key[96]; /* its key file; "": it authenticates by none, and floods */
+    char key[96]; /* its key file; "": no authentication, and it floods the job */
     int n;
     struct trib_auth *auths[MEETINGS_MAX];
     struct trib_session *sessions[MEETINGS_MAX]; /* open until fake_close */
@@ -80,7 +80,7 @@ static void write_key(const char *path, unsigned seed)
     close(fd);
 }
 
-/* Sends messages as fast as they are read, until the job closes its connection. */
+/* Send messages as fast as the job reads them, until it closes the connection. */
 static void flood(struct fake *fake, int fd)
 {
     static const struct trib_control drain = {.kind = TRIB_CONTROL_DRAIN};
@@ -160,8 +160,8 @@ static trib_status_t reconnect(struct trib_control_link *link)
     return st;
 }
 
-/* A job that outlives its key reads the key file again when it reconnects, once tribd
- * refuses the key that it has. */
+/* A job that outlives its key reads the key file again on reconnect, once tribd refuses
+ * the old key. */
 TEST(test_replaced_key)
 {
     char folder[] = "/tmp/triblink-XXXXXX", mine[96], address[32];
@@ -203,7 +203,7 @@ TEST(test_replaced_key)
     rmdir(folder);
 }
 
-/* A tribd that talks without end does not hold up the ranks. */
+/* A tribd that sends without end does not block the ranks. */
 TEST(test_flood)
 {
     static struct trib_control_link_job job;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for aggregators where there are none: it finds none, and closing it does
- * not wait.
+ * A search for aggregators where none exist: it finds none, and closing it does not
+ * block.
  */
 #include "tests/harness/tribtest.h"
 
@@ -38,7 +38,7 @@ TEST(test_none)
     trib_discovery_close(NULL);
 }
 
-/* A search that pauses for long ends at once. */
+/* A search in a long pause ends at once. */
 TEST(test_close)
 {
     static struct trib_control_link_job job;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ranks lose their aggregators in any phase, because these are killed or stopped. They
- * come to later aggregators, and may lose these as well. Each sum is the plain one, and
- * what a codec holds back is neither lost nor sent twice.
+ * connect to later aggregators and may lose these as well. Each sum equals the plain
+ * sum, and the residual of a codec is neither lost nor sent twice.
  *
- * An aggregator counts what it has moved and ends itself at a number that the test
- * draws. Values are small integers, so all sums are exact.
+ * An aggregator counts its moves and kills itself at a number that the test draws.
+ * Values are small integers, so all sums are exact.
  */
 #include "pipeline/payload/error_feedback.h"
 
@@ -19,7 +19,7 @@
 #include "tests/agg/client/lossy_job.h"
 #include "tests/comm/oracle.h"
 
-/* An input of a rank: small whole numbers. */
+/* Return an input of a rank: a small integer. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
     return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
@@ -45,7 +45,7 @@ struct plans {
     int64_t *in, *out; /* [SHORT] */
     float *y; /* [CODED], in place; of the newest start */
     float *elsewhere; /* the same */
-    double *total; /* [CODED] of results */
+    double *total; /* [CODED] sum of results */
 };
 
 static trib_plan_t *plan(struct ranks_self *self, trib_comm_t *comm, trib_desc_t d)
@@ -135,7 +135,7 @@ static void check_whole(struct ranks_self *self, const struct plans *p, uint64_t
                       sum_of(j->seed, j->aggregators.ranks, step, i));
 }
 
-/* step STEPS and later: nothing, or, to be caught up with, the same again and again. */
+/* Return 0 for step STEPS and later, or the same value each time for CAUGHT_UP. */
 static double coded_number(const struct lossy_job *j, int rank, uint64_t step, size_t i)
 {
     if (step < STEPS)
@@ -159,8 +159,8 @@ static void one_coded(struct ranks_self *self, trib_comm_t *comm, struct plans *
     p->y = y;
 }
 
-/* Puts a rank into the state after aggregators were silent for this rank alone: a lost
- * link does not tell them. */
+/* Put a rank into the state after its aggregators were silent for this rank only: a
+ * lost link does not notify them. */
 static void lose_aggregators(struct ranks_self *self, trib_comm_t *comm)
 {
     struct trib_comm *agg_comm = comm->offload->agg_comm;
@@ -174,8 +174,7 @@ static void lose_aggregators(struct ranks_self *self, trib_comm_t *comm)
     trib_comm_unlock(agg_comm);
 }
 
-/* Several starts under way, waited for in another order, and other operations among
- * them. */
+/* Start several plans, wait for them in another order, and mix in other operations. */
 static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p,
                      uint64_t step)
 {
@@ -205,7 +204,7 @@ static void one_step(struct ranks_self *self, trib_comm_t *comm, struct plans *p
     one_coded(self, comm, p, step);
 }
 
-/* Steps of nothing; then what the ranks hold is known to rank 0. */
+/* Run steps with zero input; then send the residuals of the ranks to rank 0. */
 static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
 {
     const struct lossy_job *j = self->arg;
@@ -219,7 +218,8 @@ static void drain(struct ranks_self *self, trib_comm_t *comm, struct plans *p)
     WELL(self, comm, trib_barrier(comm));
 }
 
-/* The input of one rank's codec for element i, in all steps, or in the last one. */
+/* Return the input of the codec of one rank for element i, of all steps or of the last
+ * one. */
 static double given(const struct lossy_job *j, int rank, size_t i)
 {
     double sum = 0, u = 0;
@@ -256,7 +256,7 @@ static void check_coded(struct ranks_self *self, const struct plans *p)
     }
 }
 
-/* A child frees its copies and tells no peer. */
+/* A child process frees its copies and sends nothing to peers. */
 static void fork_child(struct ranks_self *self, trib_comm_t *parent, struct plans *p)
 {
     int status = -1;
@@ -272,7 +272,7 @@ static void fork_child(struct ranks_self *self, trib_comm_t *parent, struct plan
     ranks_assert(self, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* This plan may be made while the job has no aggregators, and moves with the others. */
+/* Create this plan even while the job has no aggregators; it moves with the others. */
 static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **more,
                      int64_t *x)
 {
@@ -289,7 +289,7 @@ static void one_more(struct ranks_self *self, trib_comm_t *comm, trib_plan_t **m
         ranks_assert(self, x[i] == n * (n - 1) / 2 + n * i);
 }
 
-/* NULL: it was an aggregator, and is done. */
+/* Return NULL if the process was an aggregator that is done. */
 static trib_comm_t *come(struct ranks_self *self, struct provider *provider)
 {
     struct lossy_job *j = self->arg;
@@ -318,7 +318,7 @@ static trib_comm_t *come(struct ranks_self *self, struct provider *provider)
     return parent;
 }
 
-/* Tells no peer: not all are alive. */
+/* Free without notifying peers: some are dead. */
 static void part(struct provider *w)
 {
     trib_comm_dispose(w->first);
@@ -367,7 +367,7 @@ static int run_rank(struct ranks_self *self)
 
 /* Runs ----------------------------------------------------------------------------- */
 
-/* True if the ranks came to the later aggregators. */
+/* Return true if the ranks reached the later aggregators. */
 static bool run(const char *transport, struct lossy_job *j)
 {
     char config[200];
@@ -390,7 +390,7 @@ static bool run(const char *transport, struct lossy_job *j)
     int failed = ranks_run(&job);
     aggregators_close(&j->aggregators);
     aggregators_close(&j->later);
-    /* Aggregators that ended themselves did not return. */
+    /* Aggregators that killed themselves did not return. */
     const int struck = !!j->shared->struck[0] + !!j->shared->struck[1];
     const bool returned = j->shared->returns;
     munmap(j->shared, sizeof(*j->shared));
@@ -411,7 +411,8 @@ TEST_WITH(test_leaves, "shm", "tcp")
                                                 .seed = 2}));
 }
 
-/* The others wait at aggregators that work, and must hear that a rank has left. */
+/* The other ranks wait at working aggregators and must be notified that a rank has
+ * left. */
 TEST_WITH(test_one_gives_up, "shm", "tcp")
 {
     for (int step = 1; step < 4; step++)
@@ -451,7 +452,7 @@ TEST_WITH(test_killed, "shm", "tcp")
     assert_true(sweep(*state, SIGKILL, 12, &kinds[0]) > 0);
 }
 
-/* The state of each kind of feedback is as without a loss. */
+/* The state of each kind of feedback is the same as without a loss. */
 TEST_WITH(test_states, "shm", "tcp")
 {
     for (int k = 1; k < KINDS; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 0 describes its job to tribd: what a JOIN holds, which secret ranks and
- * aggregators share, and a tree that has no room in a JOIN.
+ * The description of a job that rank 0 sends to tribd: content of a JOIN, the secret
+ * that ranks and aggregators share, and a tree too large for a JOIN.
  */
 #include "agg/client/agg_provider.h"
 #include "comm/core/communicator.h"
@@ -69,7 +69,7 @@ TEST(test_secret)
     assert_memory_not_equal(w.secret.bytes, again.secret.bytes, TRIB_SECRET_BYTES);
 }
 
-/* Ranks of two racks by turns: a tree has an entry for each change. */
+/* Ranks that alternate between two racks: a tree has an entry for each change. */
 TEST(test_tree_too_long)
 {
     enum { RANKS = 6000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls of an offloaded plan: which plans are offloaded, what each call
- * refuses in which state, and that a check fails all communicators at once.
+ * The public calls of an offloaded plan: which plans are offloaded, which calls are
+ * refused in each state, and that a check fails all communicators at once.
  */
 #include <math.h>
 
@@ -42,7 +42,7 @@ static void check_takes(struct ranks_self *self, struct trib_comm *parent)
     ranks_assert(self, !parent->offload->plans);
 }
 
-/* An inner plan's sentence reaches the user by the parent. */
+/* The parent returns the error message of an inner plan. */
 static void check_refused(struct ranks_self *self, struct trib_comm *parent)
 {
     trib_plan_t *plan;
@@ -98,8 +98,8 @@ static int calls(struct ranks_self *self)
             x[i] = (float)(self->rank + i + round);
         ranks_ok(self, trib_plan_start(plan));
         check_open(self, plan, x);
-        for (size_t i = 100; i < COUNT; i += 700) /* more ranges than are noted at
-                                                   * first */
+        for (size_t i = 100; i < COUNT; i += 700) /* more ranges than are stored
+                                                   * initially */
             ranks_ok(self, trib_plan_ready(plan, i, 70));
         for (size_t i = 100; i < COUNT; i += 70)
             if ((i - 100) % 700)
@@ -130,8 +130,8 @@ TEST_ON(test_calls, "shm", "tcp")
     aggregators_run(&s, (struct ranks_job){.fn = calls, .arg = &s, .config = *state});
 }
 
-/* A rank that finds a NaN in its input fails everything: the ranks must not repeat the
- * start without aggregators. */
+/* A rank with a NaN in its input fails everything: the ranks must not repeat the start
+ * without aggregators. */
 static int fails(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;

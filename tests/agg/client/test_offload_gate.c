@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gate of an offload: one thread within it, who may enter it again; those that want
- * to enter drive the parent's engine; threads that wait outside of it are waited for.
+ * The gate of an offload: one thread enters, and may enter again. Threads that want to
+ * enter drive the engine of the parent. Threads that wait outside are awaited.
  */
 #include "tests/agg/client/aggregators.h"
 
@@ -37,7 +37,7 @@ static void *wait_outside(void *arg)
     return NULL;
 }
 
-/* Another thread is kept out, until this one has left as often as it entered. */
+/* Another thread cannot enter until this one has left as often as it entered. */
 static void one_within(struct ranks_self *self, struct trib_offload *o)
 {
     struct visitor v = {.o = o};
@@ -56,8 +56,8 @@ static void one_within(struct ranks_self *self, struct trib_offload *o)
     ranks_assert(self, v.entered && !v.tried);
 }
 
-/* Rank 1 comes late to a barrier of the parent. A thread of rank 0 that wants to enter
- * ends it, as nothing else drives the engine there. */
+/* Rank 1 calls a barrier of the parent late. A thread of rank 0 that wants to enter
+ * completes it, because nothing else drives the engine there. */
 static void drives_parent(struct ranks_self *self, struct trib_comm *parent)
 {
     struct visitor v = {.o = parent->offload};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that a user registers with the parent is registered with agg_comm and
- * fallback_comm as well, and their counters are in the parent's statistics.
+ * Memory that a user registers with the parent is also registered with agg_comm and
+ * fallback_comm, and their counters are added to the statistics of the parent.
  */
 #include "tests/agg/client/aggregators.h"
 
 enum { COUNT = 20000, STARTS = 5 };
 
-/* True if all three communicators have n pieces of memory. */
+/* Return true if all three communicators have n registered pieces of memory. */
 static bool have(const struct trib_comm *parent, size_t n)
 {
     return parent->engine.memories.n == n &&
@@ -68,7 +68,7 @@ static int memory(struct ranks_self *self)
     return 0;
 }
 
-/* An agg_comm that comes later gets all memory that the parent has. */
+/* An agg_comm created later registers all memory of the parent. */
 static int later(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;

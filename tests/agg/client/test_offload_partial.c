@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Aggregators close sums without late ranks. Nothing is lost, nothing is counted twice,
- * and all ranks have the same bits, also if aggregators are lost at any moment.
+ * Aggregators finish sums without late ranks. No input is lost or counted twice, and
+ * all ranks have the same bits, even if aggregators are lost at any time.
  *
- * Values are small integers: what came out and what ranks still hold is exactly what
- * went in.
+ * Values are small integers: results plus residuals of the ranks equal the inputs
+ * exactly.
  */
 #include "pipeline/payload/error_feedback.h"
 
@@ -23,7 +23,7 @@ enum { LONGEST = 20000, STEPS = 8, DRAIN = 16, PLANS = 3, RANKS = 5, LATE_MS = 6
 
 #define QUORUM "0.5,deadline=5ms"
 
-/* What a plan is to be; of a job that is drawn, by its number. */
+/* Properties of a plan; properties of a random job are drawn from its number. */
 struct kind {
     const char *codec, *feedback;
     trib_dtype_t dtype;
@@ -31,7 +31,7 @@ struct kind {
     size_t count, chunk;
     trib_feed_t feed;
     bool in_place;
-    bool exact; /* nothing is rounded: not even on the way down */
+    bool exact; /* nothing is rounded, not even results */
 };
 
 struct said {
@@ -40,10 +40,10 @@ struct said {
 };
 
 struct shared {
-    _Atomic int struck; /* process of aggregator 0, once it has ended itself */
+    _Atomic int struck; /* process of aggregator 0, once it has killed itself */
     _Atomic int aggregator; /* process of aggregator 0 */
-    _Atomic int n_done; /* ranks */
-    _Atomic uint64_t missed; /* elements, as rank 0 was told */
+    _Atomic int n_done; /* ranks that are done */
+    _Atomic uint64_t missed; /* missed elements, as reported to rank 0 */
     struct said said[RANKS][PLANS][STEPS + DRAIN];
     double held[RANKS][PLANS][LONGEST]; /* residuals at the end */
 };
@@ -55,12 +55,12 @@ struct job {
     struct kind kind[PLANS];
     int late; /* rank; -1: none */
     int signal; /* of aggregator 0; 0: none */
-    uint64_t after; /* so many moves of it */
-    bool strikes; /* the late rank ends aggregator 0, when it has fed a part of a
+    uint64_t after; /* its number of moves before the signal */
+    bool strikes; /* the late rank kills aggregator 0 after it has fed a part of a
                    * start */
     int strike_step;
-    uint64_t digest; /* out: of all results */
-    int drain; /* starts with nothing to add, at the end */
+    uint64_t digest; /* out: digest of all results */
+    int drain; /* starts with zero input at the end */
     struct shared *shared;
 };
 
@@ -108,11 +108,12 @@ struct user {
     struct ranks_self *self;
     trib_comm_t *comm;
     trib_plan_t *plan[PLANS];
-    trib_plan_t *last; /* of a step, without a quorum: whoever ends it knows that all
-                        * ended those */
+    trib_plan_t *last; /* plan of a step without a quorum: a rank that finishes it knows
+                        * that all ranks finished the others */
     float sum;
     void *send[PLANS], *recv[PLANS];
-    double *out[PLANS]; /* all that came out, times those that were in a mean */
+    double *out[PLANS]; /* sum of all results; means are multiplied by their number of
+                         * contributors */
 };
 
 #define WELL(u, call) \
@@ -149,14 +150,14 @@ static void make_plans(struct user *u)
     WELL(u, trib_plan_allreduce(u->comm, &d, &u->last));
 }
 
-/* The number of ranks in the chunk of element i; all of them without aggregators. */
+/* Return the number of contributors to the chunk of element i; without aggregators, all
+ * ranks. */
 static int contributors(const struct user *u, int p, size_t i)
 {
     const struct job *j = u->self->arg;
     const struct trib_offload_plan *s = u->plan[p]->offload;
 
-    if (!s->committed) { /* the aggregators are lost; for a short vector this shows
-                          * it */
+    if (!s->committed) { /* the aggregators are lost; a short vector shows it */
         int n = j->aggregators.ranks;
         for (int r = 0; r < j->aggregators.ranks; r++)
             n -= s->absent[r] == j->kind[p].count;
@@ -201,7 +202,7 @@ static void feed(struct user *u, int p, bool pause)
     WELL(u, trib_plan_ready(u->plan[p], count / 3, count - count / 3));
     if (pause)
         usleep(LATE_MS * 1000);
-    if (pause && j->strikes && p == 0) { /* the others have ended it */
+    if (pause && j->strikes && p == 0) { /* the other ranks have finished it */
         atomic_store(&j->shared->struck, atomic_load(&j->shared->aggregator));
         kill(atomic_load(&j->shared->aggregator), SIGKILL);
     }
@@ -257,9 +258,8 @@ static void one_step(struct user *u, int step, bool zero)
         wait_for_last(u);
 }
 
-/* Residuals are parts of contributions. A rank that alone has left the aggregators in
- * the last start holds the part of each mean that it would finish itself, such as a
- * third. */
+/* Residuals are parts of contributions. A rank that was the only one to leave the
+ * aggregators in the last start keeps its part of each mean, such as a third. */
 static void note_held(struct user *u)
 {
     const struct job *j = u->self->arg;
@@ -277,7 +277,7 @@ static void note_held(struct user *u)
     }
 }
 
-/* Rank 0, when all are done. */
+/* Called by rank 0 when all ranks are done. */
 static void check_mass(struct user *u)
 {
     const struct job *j = u->self->arg;
@@ -353,7 +353,7 @@ static int run_rank(struct ranks_self *self)
     for (int step = 0; step < STEPS + j->drain; step++)
         one_step(&u, step, step >= STEPS);
     note_held(&u);
-    if (j->seed % 2) /* not known to be done by all */
+    if (j->seed % 2) /* rank 0 cannot know that all ranks are done */
         WELL(&u, trib_barrier(u.comm));
     for (int p = 0; p < PLANS; p++)
         WELL(&u, trib_plan_free(u.plan[p]));
@@ -410,8 +410,8 @@ static void draw(struct kind *k, uint64_t bits, bool exact)
         k->dtype = TRIB_F32;
 }
 
-/* Elements that some rank missed: none, on a machine so busy that the others are no
- * sooner. */
+/* Return the number of elements that some rank missed; 0 is possible on a busy machine,
+ * where the other ranks are as late. */
 static uint64_t run(const char *transport, struct job *j)
 {
     char config[200];
@@ -456,7 +456,7 @@ static struct job job_of(uint64_t n, bool exact)
     return j;
 }
 
-/* Aggregators and plans are the same over each transport: shm has more jobs. */
+/* Aggregators and plans are the same over each transport, so only shm runs all jobs. */
 static uint64_t jobs_over(const char *transport, uint64_t n)
 {
     return strcmp(transport, "shm") == 0 ? n : n / 2;
@@ -485,7 +485,7 @@ TEST_WITH(test_rounded, "shm", "tcp")
     assert_true(missed > 0);
 }
 
-/* With time enough nobody is missed. */
+/* With enough time, no rank is missed. */
 TEST_WITH(test_patient, "shm")
 {
     struct job j = job_of(3, true);
@@ -494,7 +494,7 @@ TEST_WITH(test_patient, "shm")
     assert_int_equal(run(*state, &j), 0);
 }
 
-/* And then it has the bits that it has without. */
+/* The results are then bit-identical to those without a quorum. */
 TEST_WITH(test_same, "shm")
 {
     for (uint64_t n = 40; n < 43; n++) {
@@ -533,7 +533,8 @@ TEST_WITH(test_killed, "shm", "tcp", IF_UCX("ucx"))
     sweep(*state, SIGKILL, jobs_over(*state, 6));
 }
 
-/* The others have ended a start of which the late rank was counted in some chunks. */
+/* The other ranks have finished a start, and the late rank contributed to some of its
+ * chunks only. */
 TEST_WITH(test_half_fed, "shm", "tcp", IF_UCX("ucx"))
 {
     uint64_t missed = 0;
@@ -544,8 +545,8 @@ TEST_WITH(test_half_fed, "shm", "tcp", IF_UCX("ucx"))
             j.kind[p].feed = TRIB_FEED_BACKWARD;
             j.kind[p].count = p ? 4097 : LONGEST;
             j.kind[p].chunk = 4096;
-            j.kind[p].op = TRIB_SUM; /* without aggregators nobody says who was in a
-                                      * mean */
+            j.kind[p].op = TRIB_SUM; /* without aggregators, the contributors to a mean
+                                      * are unknown */
         }
         j.signal = SIGKILL;
         j.strikes = true;
@@ -555,7 +556,7 @@ TEST_WITH(test_half_fed, "shm", "tcp", IF_UCX("ucx"))
     assert_true(missed > 0);
 }
 
-/* The same in the last start: the late rank alone goes on without the aggregators. */
+/* The same in the last start: only the late rank continues without aggregators. */
 TEST_WITH(test_last_mean, "shm", "tcp")
 {
     uint64_t missed = 0;

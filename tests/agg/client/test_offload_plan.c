@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inner plans: their chunks on agg_comm, the barrier that commits their starts, and
- * that a plan moves between agg_comm and fallback_comm with all of its state.
+ * Inner plans: their chunks on agg_comm, the barrier that commits their starts, and the
+ * move of a plan with all of its state between agg_comm and fallback_comm.
  */
 #include <math.h>
 
@@ -13,19 +13,21 @@
 
 enum { COUNT = 3000, KIB = 1024 };
 
-/* 0 stands for the bytes of a slot of agg_comm, -n for n times as many. */
+/* 0 stands for the slot size of agg_comm in bytes, -n for n times as many. */
 static const struct {
     size_t count;
     const char *codec;
     size_t asked;
-    int network, shared; /* bytes of a chunk, by the reach of agg_comm */
+    int network, shared; /* bytes of a chunk, for agg_comm over the network and in
+                          * shared memory */
 } chunks[] = {
-    {1 << 10, "none", 0, 32 * KIB, 0}, /* short vectors: as small as chunks may be */
+    {1 << 10, "none", 0, 32 * KIB, 0}, /* short vectors: the smallest chunk */
     {3 << 20, "none", 0, 32 * KIB, 0},
-    {4 << 20, "none", 0, 40 * KIB, 0}, /* 192 rounds at two aggregators, in pages */
+    {4 << 20, "none", 0, 40 * KIB, 0}, /* 192 rounds at two aggregators, in whole
+                                        * pages */
     {16 << 20, "none", 0, 168 * KIB, 0},
     {4 << 20, "none", 4 * KIB, 4 * KIB, 4 * KIB},
-    {1 << 20, "int8", 0, 128 * KIB, -4}, /* whose encoded chunk has 48 KiB at most */
+    {1 << 20, "int8", 0, 128 * KIB, -4}, /* its encoded chunk has at most 48 KiB */
     {1 << 20, "topk:ratio=0.01", 0, 0, 0}, /* the loss depends on the chunk */
 };
 
@@ -63,7 +65,7 @@ static void start(struct ranks_self *self, trib_plan_t *plan, float *x, int step
     ranks_step(self, plan);
 }
 
-/* A plan that moves has the results of one that stays, to the bit. */
+/* A plan that moves has bit-identical results to one that stays. */
 static int moves(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;
@@ -76,7 +78,7 @@ static int moves(struct ranks_self *self)
         return 0;
     struct trib_offload *o = parent->offload;
     d.count = COUNT;
-    d.codec = "topk:ratio=0.1"; /* the residual is the state */
+    d.codec = "topk:ratio=0.1"; /* the residual is the only state */
     d.chunk = 4 * KIB;
     d.recv = x;
     ranks_ok(self, trib_plan_allreduce(parent, &d, &stays));
@@ -107,7 +109,7 @@ static int moves(struct ranks_self *self)
     return 0;
 }
 
-/* A plan that fallback_comm cannot have stays on agg_comm. */
+/* A plan that fallback_comm cannot create stays on agg_comm. */
 static int refused(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;
@@ -134,7 +136,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-/* The union of a sparse plan stays when the plan moves. */
+/* A sparse plan keeps its union when it moves. */
 static int pairs_move(struct ranks_self *self)
 {
     struct aggregators *s = self->arg;
@@ -148,7 +150,7 @@ static int pairs_move(struct ranks_self *self)
         return 0;
     struct trib_offload *o = parent->offload;
     d.length = COUNT;
-    for (int k = 0; k < 2; k++) /* aggregators check the charge of the second */
+    for (int k = 0; k < 2; k++) /* aggregators check the charge of the second plan */
         ranks_ok(self, trib_plan_sparse(parent, &d, &plan[k]));
     struct trib_offload_plan *p = plan[1]->offload;
     for (int step = 0; step < 3; step++) {
@@ -179,8 +181,8 @@ static int pairs_move(struct ranks_self *self)
     return 0;
 }
 
-/* Element i of a rank in a case: a small whole number, or a large one where a sum of
- * it does not fit the type, and a mean does. */
+/* Return element i of a rank in a case: a small integer, or a large one whose sum
+ * overflows the type while the mean fits. */
 static double given(const trib_sparse_desc_t *d, int rank, uint64_t i)
 {
     return d->op == TRIB_MEAN && d->dtype == TRIB_F16
@@ -188,8 +190,9 @@ static double given(const trib_sparse_desc_t *d, int rank, uint64_t i)
                : (double)((i + (uint64_t)rank) % 3);
 }
 
-/* The sum, or mean, of element i in a case; false if no rank gives one: each gives
- * every stride-th, from the one of its number on. */
+/* Compute the sum, or mean, of element i in a case. Return false if no rank
+ * contributes: each rank contributes every stride-th element, starting at its own
+ * number. */
 static bool wanted(const trib_sparse_desc_t *d, int ranks, uint64_t stride, uint64_t i,
                    double *out)
 {
@@ -209,7 +212,7 @@ static bool wanted(const trib_sparse_desc_t *d, int ranks, uint64_t stride, uint
     return there;
 }
 
-/* One case against a plain sum. */
+/* Compare one case with a plain sum. */
 static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
                       const trib_sparse_desc_t *d, uint64_t stride)
 {
@@ -243,7 +246,7 @@ static void sum_pairs(struct ranks_self *self, struct trib_comm *parent,
     ranks_ok(self, trib_plan_free(plan));
 }
 
-/* Every type, from a full union to no pairs. */
+/* Each type, from a full union to no pairs. */
 static int pairs_sum(struct ranks_self *self)
 {
     static const uint64_t strides[] = {1, 2, 7, 400, COUNT + 1};
@@ -299,7 +302,7 @@ TEST_ON(test_refused, "shm")
     run(*state, refused);
 }
 
-/* With a tree of two levels as well: partial sums. */
+/* Also with a tree of two levels: partial sums. */
 TEST_ON(test_pairs, "shm", "tcp")
 {
     struct aggregators s = {.ranks = 3, .n = 3, .tree = aggregators_of_racks()};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How open starts end: waited for in any order, or only tested, and whichever rank
- * alone has lost the aggregators meanwhile, while the others wait there.
+ * How open starts end: waited for in any order, or only tested, while one rank alone
+ * loses the aggregators and the others wait there.
  */
 #include "comm/core/comm_lock.h"
 #include "tests/agg/client/aggregators.h"
@@ -10,12 +10,12 @@ enum { PLANS = 4, COUNT = 9000, STEPS = 4, LOST_AT = 2 };
 
 struct job {
     struct aggregators aggregators;
-    bool tests; /* the ranks test plans, and never wait */
+    bool tests; /* the ranks only test plans and never wait */
     int loser;  /* rank that loses the aggregators; -1: none */
 };
 
-/* As after aggregators that were silent for this rank alone: they hear nothing of
- * it. */
+/* The state after the aggregators were silent for this rank only: they are not
+ * notified. */
 static void lose_aggregators(struct trib_comm *agg_comm)
 {
     struct trib_engine *e = &agg_comm->engine;

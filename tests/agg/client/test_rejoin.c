@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that sum by themselves come to aggregators before the same start, once rank 0
- * has found some, but not while a start waits for its user. If the aggregators cannot
- * be opened, the ranks go on.
+ * Ranks that sum without aggregators move to aggregators before the same start, once
+ * rank 0 has found some, but not while a start waits for its user. If the aggregators
+ * cannot be opened, the ranks continue.
  */
 #include "tests/agg/client/aggregators.h"
 
@@ -10,12 +10,12 @@ enum { STARTS = 60, COUNT = 2000 };
 
 struct job {
     struct aggregators aggregators;
-    uint64_t found_at;              /* rank 0 finds aggregators after that many
+    uint64_t found_at;              /* rank 0 finds aggregators after this number of
                                      * starts */
     bool busy;                      /* start 2 waits for rank 1 while the answer is
                                      * due */
     bool fails;                     /* the aggregators cannot be opened */
-    uint64_t from; /* first start at the aggregators; 0: any one after found_at */
+    uint64_t from; /* first start at the aggregators; 0: any after found_at */
 };
 
 struct provider {

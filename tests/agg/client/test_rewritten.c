@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rank rewrites all memory that it shares with its aggregator, again and again:
- * slots, heads of arenas, control segments, rings, trailers. The aggregator's process
- * lives, and its other job gets the right sums meanwhile. With --long, each takes five
- * minutes.
+ * slots, heads of arenas, control segments, rings, trailers. The process of the
+ * aggregator survives, and its other job gets correct sums. With --long, each case
+ * takes five minutes.
  */
 #include "comm/plan/plan_make.h"
 #include "tests/agg/client/aggregators.h"
@@ -44,7 +44,7 @@ static trib_plan_t *make(struct trib_comm *agg_comm, float *x, const char *codec
                                                                            : NULL;
 }
 
-/* Whether the other job's sum is the plain one. */
+/* Check that the sum of the other job equals the plain sum. */
 static void check_honest(struct ranks_self *self, struct trib_comm *agg_comm,
                          trib_plan_t *plan, float *x, int step)
 {
@@ -56,7 +56,7 @@ static void check_honest(struct ranks_self *self, struct trib_comm *agg_comm,
                       (double)x[i]);
 }
 
-/* All three agree that there is another round. */
+/* Return true if all three agree on another round. */
 static bool goes_on(struct ranks_self *self, const struct jobs *j, int round,
                     double until)
 {
@@ -66,7 +66,7 @@ static bool goes_on(struct ranks_self *self, const struct jobs *j, int round,
     return on;
 }
 
-/* Where what a rank waits for was rewritten it waits for nothing: not for long. */
+/* A rank whose wait condition was rewritten waits in vain, so the limit is short. */
 static struct trib_comm *join_attacked(struct ranks_self *self, struct jobs *j)
 {
     struct trib_comm *agg_comm = aggregators_join(self, &j->attacked, self->comm);
@@ -75,7 +75,7 @@ static struct trib_comm *join_attacked(struct ranks_self *self, struct jobs *j)
     return agg_comm;
 }
 
-/* Until it fails, which may be at once. */
+/* Run until the attacked communicator fails, which may be at once. */
 static void be_attacked(struct ranks_self *self, struct jobs *j, int round)
 {
     struct trib_comm *agg_comm = join_attacked(self, j);
@@ -93,7 +93,8 @@ static void be_attacked(struct ranks_self *self, struct jobs *j, int round)
     rewriter_stop(rewriter);
     if (self->rank == 0)
         aggregators_tell(&j->attacked, AGGREGATORS_GOODBYE, "-");
-    ranks_ok(self, trib_barrier(self->comm)); /* the aggregator, too, is done with it */
+    ranks_ok(self, trib_barrier(self->comm)); /* the aggregator is done with it as
+                                               * well */
     trib_plan_destroy(plan);
     trib_agg_comm_dispose(agg_comm);
     free(x);
@@ -120,8 +121,8 @@ static void be_rank(struct ranks_self *self, struct jobs *j)
     free(x);
 }
 
-/* What rank 0 has to say of the attacked job; false: that it is over. A plan that comes
- * too late is dropped. */
+/* Receive an announcement of rank 0 about the attacked job. Return false once the job
+ * has ended. A late plan is dropped. */
 static bool hear(struct aggregators *s, struct trib_comm *agg_comm)
 {
     struct aggregators_message m;
@@ -154,7 +155,7 @@ static void serve_attacked(struct ranks_self *self, struct jobs *j,
     trib_agg_comm_dispose(agg_comm);
 }
 
-/* The sum of the other job that follows each round. */
+/* The sum of the other job after each round. */
 static void serve_honest(struct ranks_self *self, struct jobs *j,
                          struct trib_comm *honest)
 {
@@ -192,7 +193,7 @@ static int run_one(struct ranks_self *self)
     return 0;
 }
 
-static int seconds = 6; /* of each: main says */
+static int seconds = 6; /* for each attack; set by main */
 
 static void test_rewritten(void **state)
 {

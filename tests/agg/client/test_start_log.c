@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start log: starts leave it in order, also if one is taken out of the middle.
+ * The start log: starts leave it in order, even if one is removed from the middle.
  */
 #include "tests/harness/tribtest.h"
 
@@ -41,7 +41,7 @@ TEST(test_pop)
     assert_int_equal(r.offload.offloaded, 0); /* no aggregator took part */
 }
 
-/* Whichever start is removed, the others stay in order, and the log goes on. */
+/* Whichever start is removed, the others stay in order, and the log remains usable. */
 TEST(test_remove)
 {
     for (int gone = 0; gone < N; gone++) {
@@ -65,7 +65,7 @@ TEST(test_remove)
     }
 }
 
-/* A user hears of an end once. */
+/* A user is notified once of an end. */
 TEST(test_close)
 {
     struct rig r;

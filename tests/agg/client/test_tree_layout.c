@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_SERVICE and TRIB_RACKS: each mistake has a sentence, and a layout that helps no
- * rank a warning.
+ * TRIB_SERVICE and TRIB_RACKS: each mistake has an error message, and a layout without
+ * benefit for any rank has a warning.
  */
 #include "tests/agg/client/layouts.h"
 
@@ -46,7 +46,7 @@ TEST(test_mistakes)
     }
 }
 
-/* Nothing is wrong by itself, but hardly what was meant. */
+/* Valid layouts that are probably mistakes. */
 TEST(test_warnings)
 {
     struct trib_tree_layout l;

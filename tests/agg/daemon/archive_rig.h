@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A folder of snapshots, a vector for it, and calls to the disk that go wrong. */
+/* A folder of snapshots, a vector for it, and system calls that fail. */
 #ifndef TESTS_AGG_DAEMON_ARCHIVE_RIG_H
 #define TESTS_AGG_DAEMON_ARCHIVE_RIG_H
 
@@ -14,7 +14,8 @@
 
 #include "base/time.h"
 
-/* Calls that change the disk, and the clock, go through here, under their own names. */
+/* System calls that change the disk or read the clock are redirected here, under their
+ * own names. */
 static ssize_t write_at(int fd, const void *bytes, size_t n);
 static int fsync_at(int fd);
 static int renameat_at(int from, const char *old, int to, const char *name);
@@ -37,10 +38,10 @@ enum { COUNT = 3001, CALLS_MOST = 16 };
 
 enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED };
 
-/* The call that goes wrong, and how. */
+/* The call that fails, and how. */
 static enum fault fault;
 static int calls_left;
-static const char *folder; /* that is moved away */
+static const char *folder; /* the folder to move away */
 static bool hours_fly;
 
 static uint64_t deadline_at(int ms)
@@ -48,8 +49,8 @@ static uint64_t deadline_at(int ms)
     return trib_deadline_ms(hours_fly ? 10 : ms);
 }
 
-/* Another folder gets the name of the one that is open, as when a file system is
- * mounted there or goes away. */
+/* Replace the open folder by another one with the same name, as when a file system is
+ * mounted or unmounted there. */
 static void move_folder(bool back)
 {
     char away[80];
@@ -68,7 +69,7 @@ static void die(void)
     pause();
 }
 
-/* True if this call is refused. */
+/* Return true if this call must fail. */
 static bool strike(void)
 {
     if (fault == NONE || calls_left-- != 0)
@@ -87,12 +88,12 @@ static void struck(void)
         die();
 }
 
-/* An eventfd is not of the disk. */
+/* An eventfd is not on the disk. */
 static ssize_t write_at(int fd, const void *bytes, size_t n)
 {
     if (n == sizeof(uint64_t))
         return write(fd, bytes, n);
-    const size_t half = n > 5000 ? 5000 : n; /* several writes of a file */
+    const size_t half = n > 5000 ? 5000 : n; /* write a file in several calls */
     if (strike())
         return -1;
     if (fault == KILLED_AMID && calls_left == -1) {
@@ -129,9 +130,9 @@ struct rig {
     struct trib_snapshot read;
     struct archive_task task;
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
-    bool own_run; /* no later one has the key */
-    int64_t age_s; /* of what is saved */
-    struct trib_error err; /* of check_again */
+    bool own_run; /* no later store has the key */
+    int64_t age_s; /* age of the saved snapshot */
+    struct trib_error err; /* error of check_again */
 };
 
 static void rig_open(struct rig *rig)
@@ -173,7 +174,7 @@ static void rig_close(struct rig *rig)
     assert_int_equal(rmdir(rig->folder), 0);
 }
 
-/* Makes the vector one whose elements are all `version`. */
+/* Set all elements of the vector to `version`. */
 static void set(struct rig *rig, uint64_t version)
 {
     double x[COUNT];
@@ -183,7 +184,7 @@ static void set(struct rig *rig, uint64_t version)
     trib_store_replace(rig->table, 0, x, version);
 }
 
-/* Has the vector written; the task has how it went. */
+/* Let the archive write the vector; the task reports the result. */
 static void save(struct rig *rig, const char *user)
 {
     struct trib_snapshot_about about = {
@@ -205,7 +206,7 @@ static void save(struct rig *rig, const char *user)
     free(rig->task.bytes);
 }
 
-/* The version that comes back, and that each element has. */
+/* Return the loaded version, which each element must have. */
 static uint64_t load(struct rig *rig, const char *user)
 {
     uint64_t version = UINT64_MAX;

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attackers of a tribd who have its key, or none, one at a time. Each is valid in all
- * but what it attacks by, so that the check that is meant for it refuses it.
+ * Attackers of a tribd, with or without its key, one at a time. Each attack is valid
+ * except for one detail, so that the check under test must refuse it.
  *
- *     attack NAME             once; TRIB_SERVICE names the tribd
- *         cma         a rank shows a process of root as its own, by a socket that this
- *                     process listens at, and names that process' memory as its arena
- *         pid         a rank gives the number of a process that is not its own
- *         foreign     rank 0 gives one node of the job the address of another one,
- *                     which is in tribd's own process, and any address there as an
- *                     arena
- *         short       a rank's arena is shorter than what tribd addresses in it
- *         unsealed    a rank's arena can be made shorter at any time
- *         loop        a job asks for the transport of tests
+ *     attack NAME             run once; TRIB_SERVICE names the tribd
+ *         cma         a rank claims to be a process of root, through a socket on which
+ *                     that process listens, and names its memory as an arena
+ *         pid         a rank sends the pid of another process
+ *         foreign     rank 0 sends to one node of the job the address of another
+ *                     node in the same tribd process, with any address there as
+ *                     the arena
+ *         short       a rank's arena is shorter than the range tribd addresses
+ *         unsealed    a rank's arena can be truncated at any time
+ *         loop        a job requests the transport of tests
  *         ranks       jobs of 65536 ranks that do not exist
- *         stall       400 peers take connections and say nothing; then rank 0 goes away
- *         mute        the same, and the peers owe proofs that they have the job's
- *                     secret
- *         log         a rank's host and version are lines of a log
+ *         stall       400 peers accept connections and send nothing; then rank 0
+ *                     disconnects
+ *         mute        the same, and the peers owe proofs of the job's secret
+ *         log         a rank's host and version contain forged log lines
  *         emfile      more unauthenticated connections than tribd has descriptors
- *     attack names            one a line
- *     attack beside FILE MS   a rank of a job that takes a step every MS ms: see
+ *     attack names            print the names, one a line
+ *     attack beside FILE MS   run a rank of a job that takes a step every MS ms: see
  *                             attack_beside.c
- *     attack longest FILE     what that job has measured since the last such call
+ *     attack longest FILE     print what that job measured since the last such call
  *
- * It prints the sentence by which it was refused behind "refused:", and behind "log:"
- * words that tribd's log must have. Exit code 1: it was not refused, or not by the
- * check that is meant for it, or it has done harm.
+ * It prints the error message of the refusal after "refused:", and after "log:" words
+ * that the log of tribd must contain. Exit code 1: the attack was not refused, was
+ * refused by another check, or did harm.
  */
 #include "tests/agg/daemon/attack.h"
 
@@ -109,8 +109,8 @@ bool attack_give(struct caller *c, uint32_t exchange, const uint8_t *all,
     return true;
 }
 
-/* The words are of the checks that are meant for the attacks: another refusal would
- * mean that an attack does not get as far as it did. */
+/* The messages belong to the checks under test: another refusal means that an attack no
+ * longer gets as far. */
 static struct attack attacks[] = {
     {.name = "cma",
      .run = attack_cma,
@@ -153,7 +153,7 @@ static struct attack attacks[] = {
 };
 enum { ATTACKS = sizeof(attacks) / sizeof(*attacks) };
 
-/* An attacker tidies nothing up: the kernel closes what is left of it. */
+/* An attacker frees nothing: the kernel closes its descriptors. */
 static void run(struct attack *a)
 {
     if (!caller_prepare(&a->c))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The job beside the attacks: each of its ranks takes steps with a pause before each,
- * every one of which is checked, and rank 0 notes how long the longest of them took.
+ * The job that runs during the attacks: each of its ranks takes steps, with a pause
+ * before each, and checks every one. Rank 0 records the duration of the longest step.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -15,11 +15,11 @@
 
 enum { COUNT = 4096, LONGEST_S = 3600 };
 
-/* The figures lie in a file, which rank 0 and any reader map. */
+/* The measurements are in a file that rank 0 and readers map. */
 struct measured {
-    _Atomic uint64_t longest_ns; /* the longest step since the last question */
+    _Atomic uint64_t longest_ns; /* the longest step since the last request */
     _Atomic uint64_t steps;      /* since then */
-    _Atomic uint64_t without;    /* steps that were not summed by the service, in all */
+    _Atomic uint64_t without;    /* total number of steps not summed by the service */
     _Atomic bool end;
 };
 
@@ -39,7 +39,7 @@ static struct measured *map(const char *file, int flags)
 
 struct step {
     uint64_t took_ns;
-    bool last; /* rank 0 has said so, in the last element */
+    bool last; /* rank 0 has announced the last step, in the last element */
 };
 
 static struct step take_step(trib_comm_t *comm, long number, bool ends)
@@ -103,7 +103,7 @@ int attack_beside(const char *file, int pause_ms)
     return 0;
 }
 
-/* "LONGEST_MS STEPS WITHOUT"; the file "-FILE" tells the job to end. */
+/* Print "LONGEST_MS STEPS WITHOUT". The file "-FILE" makes the job end. */
 int attack_longest(const char *file)
 {
     const bool end = file[0] == '-';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attacks by those who take connections, or make them, and say nothing. */
+/* Attacks by peers that accept connections, or open them, and send nothing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum {
     PEERS = 400,
-    STALL_MS = 1500, /* by which tribd has connections to all peers */
+    STALL_MS = 1500, /* time within which tribd has connected to all peers */
     HOSTS = 8,
     HELD = 3000,
     HOLD_MS = 3000,
@@ -24,8 +24,8 @@ enum {
 
 /* stall, mute ---------------------------------------------------------------------- */
 
-/* A port of this host at which the kernel takes what comes, and nobody reads; 0: there
- * is none. */
+/* Return a port of this host at which the kernel accepts connections but no process
+ * reads; 0: none. */
 static uint16_t listen_deaf(int type)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -40,8 +40,8 @@ static uint16_t listen_deaf(int type)
     return ntohs(at.sin_port);
 }
 
-/* The node's own hello, with the address of a process of another pid name space that
- * listens at the port: tribd cannot see it in /proc. */
+/* Take the hello of the node, with the address of a process in another pid namespace
+ * that listens at the port: tribd cannot see it in /proc. */
 static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
 {
     static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
@@ -60,8 +60,8 @@ static bool readdress(uint8_t *hello, uint32_t each, const uint16_t port[2])
     return good;
 }
 
-/* Plays all peers in one exchange: they say what the node says; `port` is where they
- * are, or NULL. */
+/* Play all peers in one exchange: they repeat the blob of the node; `port` is their
+ * address, or NULL. */
 static bool give_peers(struct attack *a, uint32_t exchange, const uint16_t *port)
 {
     if (!caller_hear(&a->c, TRIB_CONTROL_BLOBS))
@@ -95,7 +95,7 @@ static bool bring_silent_peers(struct attack *a, bool secret)
     if (a->said[0])
         return false;
     trib_session_free(a->c.session);
-    usleep(STALL_MS * 1000); /* the peers stay meanwhile, and say nothing */
+    usleep(STALL_MS * 1000); /* the peers stay connected and send nothing */
     return true;
 }
 
@@ -111,7 +111,7 @@ bool attack_mute(struct attack *a)
 
 /* emfile --------------------------------------------------------------------------- */
 
-/* The processor time of a process so far, in ms; -1: it is not known. */
+/* Return the processor time of a process so far, in ms; -1: unknown. */
 static long used_ms(const char *pid)
 {
     char path[64], line[1024] = "";
@@ -131,8 +131,8 @@ static long used_ms(const char *pid)
     return (long)((user + kernel) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 }
 
-/* Reads tribd's last words to a connection that it closed. Words before a proof are not
- * sealed. */
+/* Read the last message of tribd on a connection that it closed. Messages before a
+ * proof are not sealed. */
 static void hear_one(struct attack *a, int fd)
 {
     uint8_t room[1024];

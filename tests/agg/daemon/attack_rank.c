@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attacks by a rank of tribd's host. It is a rank of the library's, which shares memory
- * as any other does; but what rank 0 passes on of it to the node is edited on its way.
- * Where the rank says that it is another process, or hands over other memory, a socket
- * of its own answers for it.
+ * Attacks by a rank on the host of tribd. It is a rank of the library that shares
+ * memory like any other, but rank 0 edits its addresses on the way to the node. Where
+ * the rank claims to be another process, or hands over other memory, its own socket
+ * answers in place of that process.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -30,11 +30,11 @@ enum { NOBODY = 65534, DOOR_KEYS = 4, SETTLE_MS = 10000 };
 
 #define MARK "NOBODY-WAS-HERE"
 
-/* A socket that hands descriptors out to whoever asks, as transport/common/handout.c
- * does. */
+/* A socket that hands out descriptors to any process, like
+ * transport/common/handout.c. */
 struct listener {
     int fd;
-    uint32_t name; /* as an address has it: 0 is none */
+    uint32_t name; /* as in an address: 0 is none */
     _Atomic int n;
     struct {
         uint64_t key;
@@ -50,13 +50,12 @@ struct rank {
     struct listener listener;
     pid_t victim;
     uint64_t place; /* in the victim's memory */
-    int memory;     /* of the victim: a descriptor to read it; -1: none */
+    int memory;     /* a descriptor to read the memory of the victim; -1: none */
 };
 
 /* The listener --------------------------------------------------------------------- */
 
-/* Bound, and not listening: the process that calls listen() is the one that the kernel
- * names. */
+/* Bind without listening: the kernel reports the process that calls listen(). */
 static bool listener_open(struct listener *d)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -136,7 +135,7 @@ static bool listener_start(struct listener *d)
            pthread_detach(thread) == 0;
 }
 
-/* The meeting ---------------------------------------------------------------------- */
+/* The exchanges -------------------------------------------------------------------- */
 
 static void edit(struct rank *r, uint8_t *blob, uint32_t bytes)
 {
@@ -157,8 +156,8 @@ static void edit(struct rank *r, uint8_t *blob, uint32_t bytes)
     }
 }
 
-/* Struct trib_exchange of the one rank and the node: out has the rank's blob, then the
- * node's. */
+/* Struct trib_exchange of one rank and the node: out has the blob of the rank, then the
+ * blob of the node. */
 static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
                           void *out)
 {
@@ -199,8 +198,8 @@ static bool be_rank(struct rank *r)
         snprintf(a->said, sizeof(a->said), "%s", trib_error_text(&err));
         return false;
     }
-    (void)caller_plan(&a->c, MARK); /* none is so: a node that takes it tells the ranks
-                                     * of it */
+    (void)caller_plan(&a->c, MARK); /* no such plan exists: a node that accepts it
+                                     * notifies the ranks */
     attack_await_end(a, &a->c, SETTLE_MS);
     return true;
 }
@@ -226,8 +225,7 @@ static void name_listener(struct rank *r, struct trib_shm_address *address)
     address->handout = r->listener.name;
 }
 
-/* A memfd of the right size, with the right trailer, that its owner can make
- * shorter. */
+/* Name a memfd of the right size, with a valid trailer, that its owner can truncate. */
 static void name_unsealed(struct rank *r, struct trib_shm_export *arena)
 {
     const uint64_t trailer[] = {UINT64_C(0x7365676d54524942), arena->key};
@@ -266,8 +264,8 @@ bool attack_pid(struct attack *a)
 
 /* cma ------------------------------------------------------------------------------ */
 
-/* A user's process that listens at the listener and then becomes root's: su waits for a
- * password. */
+/* Start a process of a user that listens at the listener and then becomes root: su
+ * waits for a password. */
 static void become_victim(const struct listener *d, const int input[2])
 {
     const bool root = geteuid() == 0;
@@ -289,7 +287,7 @@ static void become_victim(const struct listener *d, const int input[2])
     _exit(1);
 }
 
-/* The end of its heap; 0: it has none yet. */
+/* Return the end of its heap; 0: it has none yet. */
 static uint64_t heap_of(pid_t pid, uint64_t *from_out)
 {
     char path[64], line[512];
@@ -327,7 +325,7 @@ static bool start_victim(struct rank *r)
     const uint64_t until = trib_deadline_ms(SETTLE_MS);
     uint64_t from = 0, end = 0;
     char path[64];
-    int input[2]; /* stays open: the victim waits for it */
+    int input[2]; /* stays open: the victim waits for input */
 
     if (!listener_open(&r->listener) || pipe(input) != 0)
         return false;
@@ -393,7 +391,7 @@ bool attack_cma(struct attack *a)
     if (root &&
         (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
         return false;
-    prctl(PR_SET_DUMPABLE, 1); /* as a process that was started by that user is */
+    prctl(PR_SET_DUMPABLE, 1); /* as if the user had started it */
     const bool ran = listener_start(&r.listener) && be_rank(&r);
     look_for_harm(&r);
     kill(r.victim, SIGKILL);

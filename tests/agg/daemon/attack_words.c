@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attacks by what rank 0 says on the control connection: no rank of these jobs
+/* Attacks by messages of rank 0 on the control connection: no rank of these jobs
  * exists. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,15 @@
 
 enum {
     BLOB = TRIB_CONTROL_BLOB_MAX,
-    JOBS_MOST = 250, /* fewer than tribd admits at a time: its memory must be what
-                      * refuses them */
+    JOBS_MOST = 250, /* fewer than tribd admits at a time: the limit of memory must
+                      * refuse them */
     RANKS = 65536,
-    PAGE_MOST = 1 << 20, /* of what Prometheus reads, whatever jobs say of themselves */
+    PAGE_MOST = 1 << 20, /* of the page for Prometheus, whatever jobs claim about
+                          * themselves */
 };
 
-/* A unit of one service below another one; all ranks but `above` send to the lower
- * one. */
+/* Build a tree with a unit of one service below another; all ranks but `above` send to
+ * the lower one. */
 static uint32_t put_tree(uint16_t ranks, uint16_t above, uint16_t out[13])
 {
     const uint16_t head[] = {2, 0, 1, 0, 0, 1, 1};
@@ -42,7 +43,7 @@ static uint32_t put_tree(uint16_t ranks, uint16_t above, uint16_t out[13])
 
 /* foreign -------------------------------------------------------------------------- */
 
-/* Two nodes of one job in one tribd, each with a connection of its own. */
+/* Join two nodes of one job in one tribd, each with a separate connection. */
 static bool join_both(struct attack *a, struct caller *other, const uint16_t *tree,
                       uint32_t bytes)
 {
@@ -70,7 +71,7 @@ static bool hear_both(struct caller *const c[2], uint8_t (*out)[BLOB], uint32_t 
     return true;
 }
 
-/* The rank's blob, and those of both nodes. */
+/* Send the blob of the rank and the blobs of both nodes. */
 static bool give_three(struct caller *c, uint32_t exchange, uint32_t each,
                        const uint8_t *rank, uint8_t (*nodes)[BLOB])
 {
@@ -82,7 +83,7 @@ static bool give_three(struct caller *c, uint32_t exchange, uint32_t each,
     return attack_give(c, exchange, all, 3, each);
 }
 
-/* An arena in tribd's own memory, at an address of the attacker's choice. */
+/* Name an arena in the memory of tribd, at an address that the attacker chooses. */
 static void name_memory(uint8_t *facts, uint32_t each)
 {
     const size_t at = attack_find(facts, each, TRIB_SHM_EXPORT_MAGIC);
@@ -133,7 +134,7 @@ bool attack_loop(struct attack *a)
 
 /* log ------------------------------------------------------------------------------ */
 
-/* Both texts of a rank that end lines, begin others, and colour them. */
+/* Fill both texts of a rank with line ends, forged log lines and colour codes. */
 static void forge_lines(uint8_t *hello, uint32_t each)
 {
     static const char host[] =
@@ -174,7 +175,7 @@ bool attack_log(struct attack *a)
 
 /* ranks ---------------------------------------------------------------------------- */
 
-/* Bytes of /metrics of the tribd at TRIBD_HTTP; -1: it does not answer. */
+/* Return the size of /metrics of the tribd at TRIBD_HTTP in bytes; -1: no answer. */
 static long metrics_bytes(void)
 {
     static const char ask[] = "GET /metrics HTTP/1.0\r\n\r\n";
@@ -189,7 +190,7 @@ static long metrics_bytes(void)
                                         why, sizeof(why));
     if (fd < 0)
         return -1;
-    /* It does not block: connect has a deadline. */
+    /* The socket does not block, because connect has a deadline. */
     const uint64_t until = trib_deadline_ms(CALLER_PATIENCE_MS);
     (void)!send(fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL);
     for (ssize_t got; (got = recv(fd, room, sizeof(room), MSG_DONTWAIT)) != 0;) {
@@ -213,7 +214,7 @@ bool attack_ranks(struct attack *a)
     join.join.ranks = RANKS;
     join.join.aggregators = 2;
     join.join.tree = (struct trib_control_bytes){(const uint8_t *)tree, 0};
-    join.join.tree.n = put_tree(0, 1, tree); /* 65536 modulo what two bytes hold */
+    join.join.tree.n = put_tree(0, 1, tree); /* 65536 modulo 2^16 */
     while (n < JOBS_MOST && attack_join(a, &join))
         n++;
     const long bytes = metrics_bytes();

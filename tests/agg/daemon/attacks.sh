@@ -1,20 +1,23 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For those who have tests/agg/daemon/attack attack a tribd of daemons.sh: sourced behind that.
+# Functions to run tests/agg/daemon/attack against a tribd of daemons.sh; source it
+# after daemons.sh.
 #
 #     attack_once one cma; result $? "cma: $refused"
-# shellcheck disable=SC2154,SC2034 # of tap.sh and daemons.sh, and for those who source it
+# shellcheck disable=SC2154,SC2034 # of tap.sh and daemons.sh, and for the sourcing script
 
-# The memory of tribd must be what ends the jobs of `ranks`, on any machine: a rank has 16 KiB of it.
+# The jobs of `ranks` must fail at the memory limit of tribd on any machine: a rank is
+# charged 16 KiB.
 attack_settings=("memory = 8192")
 
-files_of() { # DAEMON: how many descriptors it has open
+files_of() { # DAEMON: number of open descriptors
     find "/proc/${daemon_pid[$1]}/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
-# DAEMON, NAME: into $refused the sentence, or what was wrong; its log is $dir/attack.log. False: tribd
-# did not refuse it as it should, or its log has no word of it.
+# DAEMON, NAME: set $refused to the error message, or to what was wrong; the log is
+# $dir/attack.log. False: tribd did not refuse the attack as expected, or did not log
+# it.
 attack_once() {
     local from words code
     from=$(($(wc -l <"$dir/$1.log") + 1))
@@ -33,11 +36,12 @@ attack_once() {
     [ $code = 0 ]
 }
 
-has_logged() { # DAEMON, first line, words: into $logged the line that has them
+has_logged() { # DAEMON, first line, words: set $logged to the matching line
     [ -n "$3" ] && logged=$(tail -n "+$2" "$dir/$1.log" | grep -F -m 1 -- "$3")
 }
 
-# Few descriptors beside those that tribd has open now, and what it had before.
+# Allow few descriptors in addition to those that tribd has open now; save the previous
+# limit.
 narrow() { # DAEMON
     files_limit=$(prlimit --pid "${daemon_pid[$1]}" --nofile --noheadings --output SOFT) &&
         prlimit --pid "${daemon_pid[$1]}" --nofile="$(($(files_of "$1") + 60)):"
@@ -46,7 +50,7 @@ widen() { # DAEMON
     prlimit --pid "${daemon_pid[$1]}" --nofile="$files_limit:"
 }
 
-# DAEMON: nobody has written a line of its own into the log
+# DAEMON: the log contains no forged line
 log_is_plain() {
     ! LC_ALL=C grep -nvE '^[-0-9TZ:.]+ tributary: (error|warning|info|debug): [[:print:]]*$' "$dir/$1.log" |
         head -n 3 | grep .

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For jobs whose sums are exact: small integers, and an end with a sentence where a
- * call fails.
+ * Jobs with exact sums: small integers, and an exit with an error message when a call
+ * fails.
  */
 #ifndef TESTS_AGG_DAEMON_EXACT_JOBS_H
 #define TESTS_AGG_DAEMON_EXACT_JOBS_H
@@ -19,7 +19,7 @@ static inline void must(const trib_comm_t *comm, trib_status_t st, const char *w
     exit(1);
 }
 
-/** value - of element i, which a rank gives in a step: -8 to 8. */
+/** value - return element i of a rank in a step: -8 to 8. */
 static inline float value(int rank, long step, int i)
 {
     return (float)((rank * 5 + step * 3 + i) % 17 - 8);

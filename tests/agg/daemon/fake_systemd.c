@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stands in for systemd in tests of tribd.
+ * Stand in for systemd in tests of tribd.
  *
  *    fake_systemd hear PATH
- *        prints what services say to the socket at PATH, line by line
+ *        print what services send to the socket at PATH, line by line
  *    fake_systemd halt PID server|workers FILE
- *        stops one thread of PID, or all others, until FILE exists: as one that hangs
+ *        stop one thread of PID, or all others, until FILE exists, as if it hung
  */
 #include <dirent.h>
 #include <errno.h>
@@ -71,7 +71,7 @@ static int halt(pid_t pid, int others, const char *file)
     fflush(stdout);
     for (int i = 0; i < TRIES && access(file, F_OK) != 0; i++)
         usleep(10000);
-    return 0; /* its end lets them go on */
+    return 0; /* the threads continue when this process exits */
 }
 
 int main(int argc, char **argv)

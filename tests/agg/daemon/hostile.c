@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job that is let in by a tribd, and does it no good: for tests of what that costs
- * others.
+ * A job that tribd admits and that misbehaves: tests measure what this costs others.
  *
- *     trib-run -n 2 -- hostile WAY FILE    until there is the file, or tribd has
- *                                          dropped it
- *         tiny     operations of one element, many at a time
- *         plans    rank 0 announces plans and takes them back, without end
- *         freed    rank 0 takes back plans that never were, without end
+ *     trib-run -n 2 -- hostile WAY FILE    run until the file exists or tribd drops the
+ *                                          job
+ *         tiny     many concurrent operations of one element
+ *         plans    rank 0 announces and withdraws plans without end
+ *         freed    rank 0 withdraws plans that never existed, without end
  *         garble   frames with wrong bytes
- *         rewrite  rank 1 has a process rewrite all that it shares with tribd, over
- *                  shm, until their job has ended of it
- *     hostile joins|messages FILE          alone, until there is the file:
+ *         rewrite  rank 1 starts a process that rewrites all memory shared with tribd,
+ *                  over shm, until their job fails
+ *     hostile joins|messages FILE          without ranks, until the file exists:
  *                                          hostile_alone.c
  *     hostile unauthenticated|credentials FILE
- *                                          without a key, until there is the file
+ *                                          without a key, until the file exists
  *
- * Rank 0, or who is alone, says in the end what it has done. Exit code 1: it could not
- * even begin, or tribd has kept a connection that it should have closed.
+ * Rank 0, or the only process, prints at the end what it has done. Exit code 1: it
+ * could not begin, or tribd kept a connection that it should have closed.
  */
 #include "tests/agg/daemon/hostile.h"
 
@@ -31,8 +30,8 @@ enum { TINY = 32, LONGEST_S = 900 };
 
 bool hostile_goes_on(const char *file)
 {
-    static uint64_t until; /* of one process, which would else be left behind by a dead
-                            * test */
+    static uint64_t until; /* deadline of the process: it ends even if the test has
+                            * died */
 
     if (!until)
         until = trib_deadline_ms(LONGEST_S * 1000);
@@ -44,14 +43,14 @@ static struct trib_comm *channel_of(trib_comm_t *comm)
     return comm->offload ? comm->offload->agg_comm : NULL;
 }
 
-/* One sum, after which the job is known to be served. */
+/* Run one sum: it checks that the service serves the job. */
 static void begin(trib_comm_t *comm)
 {
     float x = 1;
 
     const trib_status_t st = trib_allreduce(comm, NULL, &x, 1, TRIB_F32, TRIB_SUM);
     if (st == TRIB_ERR_PEER_LOST && trib_rank(comm) > 0)
-        _exit(0); /* rank 0 has been hostile already, was ended for it, and is gone */
+        _exit(0); /* rank 0 has already misbehaved, was dropped, and has exited */
     must(comm, st, "a first sum");
     if (channel_of(comm))
         return;
@@ -59,7 +58,7 @@ static void begin(trib_comm_t *comm)
     exit(1);
 }
 
-/* Both ranks, until rank 0 has seen the file. */
+/* Continue on both ranks until rank 0 has seen the file. */
 static bool all_go_on(trib_comm_t *comm, const char *file)
 {
     int32_t on = hostile_goes_on(file);
@@ -96,7 +95,7 @@ static long tiny(trib_comm_t *comm, const char *file)
     return n * TINY;
 }
 
-/* Now and then, does tribd say so? */
+/* Check now and then whether tribd has dropped the job. */
 static bool is_dropped(trib_comm_t *comm, long n)
 {
     struct trib_offload *v = comm->offload;
@@ -106,7 +105,7 @@ static bool is_dropped(trib_comm_t *comm, long n)
     return v->agg_comm->engine.failed;
 }
 
-/* Rank 0; the others do nothing. */
+/* Called by rank 0; the others do nothing. */
 static long announce(trib_comm_t *comm, const char *file, bool real)
 {
     static const char *const text[] = {
@@ -129,7 +128,7 @@ static long announce(trib_comm_t *comm, const char *file, bool real)
     return n;
 }
 
-/* The transport's own write, for all but the bytes that are to be wrong. */
+/* The original write of the transport, for all but the corrupted bytes. */
 static trib_status_t (*honest_write)(struct trib_transport *, int,
                                      const struct trib_write *);
 static struct trib_engine *engine;
@@ -145,7 +144,7 @@ static trib_status_t garbled_write(struct trib_transport *t, int peer,
     return honest_write(t, peer, w);
 }
 
-/* Within load/store reach of tribd: it scribbles while it sums there. */
+/* Within load/store reach of tribd: overwrite the slots while it sums there. */
 static void garble_slots(void)
 {
     for (int p = engine->ranks; p < engine->size; p++) {

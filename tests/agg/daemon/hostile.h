@@ -8,16 +8,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** hostile_goes_on - until there is the file. */
+/** hostile_goes_on - return true until the file exists. */
 bool hostile_goes_on(const char *file);
 
-/** hostile_alone - by connections without a job behind them; an exit code. */
+/** hostile_alone - attack with connections without a job; return an exit code. */
 int hostile_alone(const char *way, const char *file);
 
-/** hostile_unauthenticated - by connections that never authenticate; an exit code. */
+/** hostile_unauthenticated - attack with connections that never authenticate; return an
+ * exit code. */
 int hostile_unauthenticated(const char *way, const char *file);
 
-/** hostile_noise - fill it with any bytes. */
+/** hostile_noise - fill memory with random bytes. */
 static inline void hostile_noise(void *to, size_t n)
 {
     static uint64_t x = 88172645463325252u; /* xorshift: Marsaglia, J. Stat. Soft.

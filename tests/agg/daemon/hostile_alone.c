@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to a tribd by one who has the key, and does not keep to the protocol:
- * what is sent after the proof is nonsense, or not due; or he leaves at each point of a
- * JOIN.
+ * Connections to a tribd by a peer that has the key and violates the protocol: it sends
+ * random bytes or unexpected messages after the proof, or disconnects at each point of
+ * a JOIN.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static bool is_admitted(struct caller *s)
     return ask(s) && caller_hear(s, TRIB_CONTROL_ADMITTED);
 }
 
-/* Blobs of all, as rank 0 would send them; of none but noise. */
+/* Send all blobs as rank 0 would, or only random bytes. */
 static bool give(struct caller *s, uint32_t exchange, uint32_t first, uint32_t count)
 {
     static uint8_t noise[(RANKS + 1) * TRIB_CONTROL_BLOB_MAX];
@@ -56,7 +56,7 @@ static bool give(struct caller *s, uint32_t exchange, uint32_t first, uint32_t c
     return caller_say(s, &m);
 }
 
-/* Steps of a JOIN, behind each of which he may leave ------------------------------- */
+/* Steps of a JOIN; the peer may disconnect after each ------------------------------ */
 
 static void leave_at_once(struct caller *s)
 {
@@ -89,7 +89,7 @@ static void leave_half_met(struct caller *s)
            give(s, 0, 0, 1));
 }
 
-/* Wrong or untimely messages; tribd must end each ---------------------------------- */
+/* Invalid or unexpected messages; tribd must close the connection after each ------- */
 
 static void raw_noise(struct caller *s)
 {
@@ -100,7 +100,7 @@ static void raw_noise(struct caller *s)
         (void)!send(trib_session_fd(s->session), bytes, sizeof(bytes), MSG_NOSIGNAL);
 }
 
-/* A head that is right, and a seal that is none. */
+/* A valid head with an invalid seal. */
 static void unsealed(struct caller *s)
 {
     const struct trib_control m = {.kind = TRIB_CONTROL_PLAN, .plan.text = "a plan"};
@@ -142,7 +142,7 @@ static void wants_everything(struct caller *s)
     (void)(come(s, true) && caller_say(s, &m));
 }
 
-/* Many more peers and slots than it asks for. */
+/* Far more peers and slots than the JOIN requests. */
 static void wants_more_than_it_says(struct caller *s)
 {
     struct trib_control m = join(s);
@@ -176,14 +176,14 @@ static void wrong_exchange(struct caller *s)
            give(s, 1000000, 0, 1));
 }
 
-/* Ranks that are none, at addresses that are none. */
+/* Ranks that do not exist, at invalid addresses. */
 static void wrong_ranks(struct caller *s)
 {
     (void)(come(s, true) && is_admitted(s) && caller_hear(s, TRIB_CONTROL_BLOBS) &&
            give(s, 0, 0, RANKS + 1));
 }
 
-/* Before there is anybody to take them. */
+/* Before any aggregator accepts them. */
 static void plans_without_end(struct caller *s)
 {
     if (come(s, true) && is_admitted(s))
@@ -213,7 +213,7 @@ static const struct act {
     {"plans without end", plans_without_end},
 };
 
-/* Has tribd ended it? */
+/* Return true if tribd closed the connection. */
 static bool was_ended(struct caller *s)
 {
     const uint64_t until = trib_deadline_ms(CALLER_PATIENCE_MS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections to a tribd by unauthenticated peers, which have neither key nor munged,
- * from eight addresses of the loopback network. Some 700 a second send nothing, or 50 a
- * second send a HELLO and an invalid credential, about which tribd has to ask munged.
+ * Connections to a tribd by unauthenticated peers, without key or munged, from eight
+ * loopback addresses. Some 700 a second send nothing, or 50 a second send a HELLO and
+ * an invalid credential that tribd must have munged check.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ int hostile_unauthenticated(const char *way, const char *file)
         if (*place > 0)
             close(*place); /* the oldest */
         *place = caller_connect_from(&to, (uint32_t)(n % HOSTS));
-        nanosleep(&pause, NULL); /* as long as the connection takes, and more */
+        nanosleep(&pause, NULL); /* longer than the connection takes */
         if (says && *place > 0)
             (void)!send(*place, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     }

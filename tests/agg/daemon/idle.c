@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle PORT KEY - proves to the tribd at that port who it is, asks for nothing, and
- * prints why the conversation ends. Exit code 0 if it does within two minutes.
+ * idle PORT KEY - authenticate to the tribd at that port, send nothing, and print why
+ * the connection ends. Exit code 0 if it ends within two minutes.
  *
- * idle PORT KEY together - sends STORE_JOIN and STORE_OPEN in one segment. Exit code 0
- * if tribd answers both before it would look at the connection for its own ALIVE.
+ * idle PORT KEY together - send STORE_JOIN and STORE_OPEN in one segment. Exit code 0
+ * if tribd answers both before its own ALIVE is due on the connection.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -51,7 +51,7 @@ static bool hears(struct trib_session *session, enum trib_control_kind kind)
            got.kind == kind;
 }
 
-/* Asks for a store and a vector at once; true: both answers came in time. */
+/* Ask for a store and a vector at once. Return true if both answers arrived in time. */
 static bool ask(struct trib_session *session)
 {
     static const struct trib_control join = {.kind = TRIB_CONTROL_STORE_JOIN,

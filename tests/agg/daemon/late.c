@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job for tests of tribd: sums with a quorum, of which a rank may be late.
+ * A job for tests of tribd: sums with a quorum, for which a rank may be late.
  *
- *     trib-run -n 3 -- late FILE    until there is a file; rank R stops itself at
- *                                   FILE.R
+ *     trib-run -n 3 -- late FILE    run until the file exists; rank R stops itself
+ *                                   at FILE.R
  *
- * Each rank says which process it is; rank 0, who is missing in a step, as soon as it
- * knows. In the end all that was given comes out, however often ranks are late on the
- * way. Values are small integers, so this is exact.
+ * Each rank prints its pid. Rank 0 prints the missing ranks of a step as soon as it
+ * knows them. At the end, the results add up to all inputs, however often ranks were
+ * late. Values are small integers, so this is exact.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum {
 struct job {
     trib_comm_t *comm;
     trib_plan_t *plan[PLANS];
-    float *x[PLANS]; /* [COUNT] in place */
+    float *x[PLANS]; /* [COUNT], in place */
     double *given, *got[PLANS];
     int rank, size;
 };
@@ -54,7 +54,7 @@ static void make(struct job *j)
     }
 }
 
-/* Both plans under way, with values of this step or none. */
+/* Start both plans, with values of this step or zeros. */
 static void one_step(struct job *j, long step, int gives)
 {
     size_t absent[RANKS];
@@ -88,7 +88,7 @@ static int goes_on(const struct job *j, const char *file)
     return on;
 }
 
-/* Between two steps, as a rank does that is late for the next. */
+/* Stop between two steps, like a rank that is late for the next. */
 static void stop_if(const struct job *j, const char *file)
 {
     char mine[500];
@@ -96,11 +96,11 @@ static void stop_if(const struct job *j, const char *file)
     snprintf(mine, sizeof(mine), "%s.%d", file, j->rank);
     if (unlink(mine) != 0)
         return;
-    usleep(100000); /* the others may go on */
+    usleep(100000); /* the other ranks may continue */
     raise(SIGSTOP);
 }
 
-/* Has all that was given come out, and nothing else? It is the same at all ranks. */
+/* Return whether the results add up to the inputs. All ranks get the same answer. */
 static int settled(const struct job *j, int tells)
 {
     for (int p = 0; p < PLANS; p++) {
@@ -117,7 +117,7 @@ static int settled(const struct job *j, int tells)
     return 1;
 }
 
-/* Steps of nothing, in which the residuals come out, and some more that are to change
+/* Run steps with zero input that drain the residuals, then some more that must change
  * nothing. */
 static int drain(struct job *j, long *step, time_t until)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job for tests of tribd: plans of which a service keeps 4 bytes an element each.
+ * A job for tests of tribd: plans that each cost a service 4 bytes per element.
  *
  *     trib-run -n 2 -- plans keep N    N plans at a time
  *     trib-run -n 2 -- plans free N    one after the other
  *
- * Values are small integers, all of which are sent, so sums are exact. Exit code 1 and
- * a sentence if one is not right.
+ * Values are small integers and all are sent, so sums are exact. Exit code 1 and an
+ * error message if a sum is wrong.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that push to the vectors of a store, and sum by the communicator beside it.
+ * Ranks that push to the vectors of a store and sum through the communicator as well.
  *
- *     trib-run -n 2 -- pushes FILE [COUNT]    until there is the file
+ *     trib-run -n 2 -- pushes FILE [COUNT]    run until the file exists
  *
- * Exit code 0: each push of each rank is in the vectors once.
+ * Exit code 0: the vectors contain each push of each rank once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { VECTORS = 6, USUAL = 20000, MOST = 100000 };
 
-/* The sentence is of the store, of the communicator, or of trib_init. */
+/* The error message is from the store, the communicator, or trib_init. */
 static void must(trib_status_t st, const char *what, const trib_store_t *store,
                  const trib_comm_t *comm)
 {

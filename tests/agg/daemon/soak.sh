@@ -3,21 +3,24 @@
 #
 #     tests/agg/daemon/soak.sh BUILD FOLDER MINUTES
 #
-# A tribd with 64 jobs of 2 workers: for three fifths of the time they have it for themselves. In
-# two fifths more, at least 240 s, there are 16 of them, so that processes begin and end in time, and
-# one more job, which is killed, stopped, or hostile (tests/agg/daemon/hostile) at times. In FOLDER are
-# series.csv, what tribd held, and attacks.csv, what each attack cost the others. Quiet and hostile
-# periods take turns, and each hostile one is held against the quiet ones on both sides of it:
+# Run a tribd with 64 jobs of 2 workers alone for three fifths of the time. In the other
+# two fifths, at least 240 s, run 16 such jobs, so that processes start and end in time,
+# and at times one more job that is killed, stopped, or hostile
+# (tests/agg/daemon/hostile). FOLDER gets series.csv, the resources of tribd over time,
+# and attacks.csv, the cost of each attack for the other jobs. Quiet and hostile periods
+# alternate, and each hostile period is compared with the quiet periods before and after
+# it:
 #
-#     a job that dies       none was there in the quiet periods: what its death frees is no gain
+#     a job that dies       no such job in the quiet periods, so its death is no gain
 #     unauthenticated bytes the same
-#     a hostile job         a job that behaves was there, of as many processes on this machine
+#     a hostile job         a well-behaved job of as many processes in the quiet periods
 #
-# In the end the attackers of tests/agg/daemon/attack come one by one, each at least once, beside 16 jobs
-# whose sums are checked: each has to be refused with a sentence and a line of the log.
+# At the end, the attackers of tests/agg/daemon/attack run one by one, each at least
+# once, next to 16 jobs whose sums are checked: each must be refused with an error
+# message and a line in the log.
 #
 # For ./dev soak.
-# shellcheck disable=SC2317,SC2154 # the functions are called, by others; daemons.sh has the rest
+# shellcheck disable=SC2317,SC2154 # called indirectly; daemons.sh has the rest
 # shellcheck source-path=SCRIPTDIR/../..
 abs_top_builddir=$(cd "$1" && pwd) || exit 2
 folder=$2
@@ -35,32 +38,33 @@ done
 mkdir -p "$folder"
 
 JOBS=64
-BESIDE=16 # jobs beside the hostile one
+BESIDE=16 # jobs next to the hostile one
 plain_s=$(awk -v m="$minutes" 'BEGIN { print int(m * 36) }')
-hostile_s=$(awk -v m="$minutes" 'BEGIN { print (m * 24 > 240 ? int(m * 24) : 240) }') # a few attacks at least
+# at least a few attacks
+hostile_s=$(awk -v m="$minutes" 'BEGIN { print (m * 24 > 240 ? int(m * 24) : 240) }')
 attackers_s=$(awk -v m="$minutes" 'BEGIN { print (m * 12 > 150 ? int(m * 12) : 150) }') # two rounds
 codecs=(--codec none --codec int8 --codec bf16 --codec topk:ratio=0.05)
 now_s() { date +%s; }
 say() { printf '# %s\n' "$*"; }
 
-# --- what tribd holds ---
+# --- resources of tribd ---
 
 rss_KiB() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
 n_threads() { awk '/^Threads/ { print $2 }' "/proc/${daemon_pid[soak]}/status"; }
 n_fds() { files_of soak; }
 status() { curl -sf -m 10 "http://127.0.0.1:${daemon_http[soak]}/status"; }
 
-sample() { # PART, jobs that are there: a line of the series
+sample() { # PART, number of jobs: append a line to the series
     local held seen
     seen=$(rss_KiB),$(n_fds),$(n_threads)
     held=$(status) || return 1
-    # Not when they have left.
+    # Skip the sample if jobs have left.
     [ "$(jq -r .held.jobs <<<"$held")" -ge "$2" ] || return 0
     held=$(jq -r '[.held.slots, .held.jobs, .total.operations] | @csv' <<<"$held")
     echo "$(($(now_s) - began)),$1,$seen,$held" >>"$folder/series.csv"
 }
 
-column() { # PART, column, function of awk's array v[1 … n] sorted by time, as text
+column() { # PART, column, function of the awk array v[1 … n] sorted by time, as text
     awk -F , -v part="$1" -v c="$2" '$2 == part { v[++n] = $c } END {'"$3"'}' "$folder/series.csv"
 }
 
@@ -94,7 +98,8 @@ plain() {
     code=$?
     judge_jobs "$JOBS jobs" agg "$code"
     grep -h "trib-perf: " "$dir/agg.log" | sed 's/^/# /' | head
-    # A codec that takes its workers longer has fewer operations: that is not tribd's doing.
+    # A codec that costs the workers more time has fewer operations: tribd is not the
+    # cause.
     awk -v j="$(result_of agg .jain_codec)" 'BEGIN { exit !(j >= 0.95) }'
     result $? "$JOBS jobs: Jain's index among jobs of one codec is $(result_of agg .jain_codec) or more: at least 0.95 (of all $(result_of agg .jain))"
     say "they put in $(result_of agg '"\(.GBps) GB/s, p50 \(.p50_us) us, p99 \(.p99_us) us, tribd \(.tribd_cpu_s_per_GB) s/GB"')"
@@ -102,7 +107,7 @@ plain() {
     flat
 }
 
-# Memory: what grows for each operation shows in the last half.
+# Memory: a leak per operation shows in the second half.
 flat() {
     local first last most
     first=$(column plain 3 'print v[int(n / 2) + 1]')
@@ -115,7 +120,7 @@ flat() {
     result $? "descriptors and threads are constant: $(column plain 4 'print v[n]') and $(column plain 5 'print v[n]')"
 }
 
-all_back() { # NAME: nobody holds anything, and tribd is as it was
+all_back() { # NAME: no job holds anything, and tribd is back to its earlier size
     shown=("$said" "$dir/soak.log")
     within 10 is_empty soak
     result $? "$1: all slots are returned"
@@ -137,7 +142,7 @@ victim_runs() { status_of soak '.jobs[] | select(.name == "victim.0" and .operat
 victims='.name == "victim.0" or .name == "hostile" or .name == "alone"'
 victim_gone() { status_of soak "[.jobs[] | select($victims)] | length == 0"; }
 
-start_hostile() { # WAY: as a job of two ranks, or with connections alone
+start_hostile() { # WAY: as a job of two ranks, or with connections only
     local ranks=(env)
     rm -f "$dir/enough"
     [[ $1 == joins || $1 == messages ]] || ranks=("$build/tools/trib-run" -n 2 --)
@@ -152,7 +157,7 @@ run_hostile() { # command...
 hostile_came() {
     grep -q "job \(hostile\|alone\): 2 ranks" <(tail -n "+$log_lines" "$dir/soak.log")
 }
-end_hostile() { # from one moment on nothing of it lives
+end_hostile() { # end all of its processes at one moment
     local pids
     touch "$dir/enough"
     mapfile -t pids < <(pgrep -P "${job_pid[hostile]}")
@@ -160,22 +165,22 @@ end_hostile() { # from one moment on nothing of it lives
     wait "${job_pid[hostile]}" 2>/dev/null
 }
 
-# On a machine that is this busy a process takes long to begin, and bash to read what comes over
-# a socket: what measures time starts none, and reads tribd's log.
+# On such a busy machine, starting a process takes long, and so does reading a socket in
+# bash: code that measures time starts no process and reads the log of tribd.
 mkfifo "$dir/never"
 exec 8<>"$dir/never"
-now_ms() { # into $now
+now_ms() { # set $now
     now=${EPOCHREALTIME/[.,]/}
     now=${now%???}
 }
-read_log() { # what is new of it; true: the victim is gone
+read_log() { # read its new lines; true: the victim is gone
     local line gone=1
     while read -r line <&9; do
         [[ ! $line =~ "job "(victim.0|hostile|alone)" has ended" ]] || gone=0
     done
     return "$gone"
 }
-await_victim_gone() { # ms since when: into $free
+await_victim_gone() { # ms since when: set $free
     until read_log || { now_ms && [ $((now - $1)) -gt 30000 ]; }; do
         read -rt 0.02 -u 8
     done
@@ -189,7 +194,7 @@ end_victim() {
     wait "${job_pid[victim]}" 2>/dev/null
 }
 
-# Operations in a second of all others; nothing once they have ended.
+# Operations per second of all other jobs; nothing once they have ended.
 others() { # seconds
     local a b
     a=$(counted) && sleep "$1" && b=$(counted) || return
@@ -198,12 +203,13 @@ others() { # seconds
         if (from[3] == to[3] && to[1] > from[1] && to[2] > from[2]) print (to[2] - from[2]) / (to[1] - from[1])
     }'
 }
-counted() { # uptime, operations of the others, how many these are
+counted() { # uptime, operations of the other jobs, number of these jobs
     status | jq -r '.uptime_s as $t | [.jobs[] | select(.name | test("^(load|sums)")) | .operations] |
         "\($t) \(add // 0) \(length)"'
 }
 
-garbage() { # bytes to the port for jobs, and to all that the transports of tribd listen at
+# send random bytes to the port for jobs and to all ports of the transports of tribd
+garbage() {
     local port ports
     ports=$(awk 'FNR == NR { inode[$1]; next } $4 == "0A" && $10 in inode { split($2, a, ":"); print a[2] }' \
         <(find "/proc/${daemon_pid[soak]}/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n') \
@@ -215,7 +221,7 @@ garbage() { # bytes to the port for jobs, and to all that the transports of trib
     done
 }
 
-attack() { # NAME, its workers: do it to the victim
+attack() { # NAME, its workers: attack the victim
     case $1 in
     killed) kill -KILL "$3" ;;
     killed-first) kill -KILL "$2" ;;
@@ -227,10 +233,10 @@ attack() { # NAME, its workers: do it to the victim
 
 deaths=(killed stopped killed-first stopped-all garbage)
 ways=(tiny plans freed garble joins messages)
-FREE_MS=5000 # a job that is dead or hostile has no slots after so long
+FREE_MS=5000 # a dead or hostile job has no slots after this time
 PERIOD_S=4
 
-# WHO: of the others, beside nobody, or beside a job that behaves; into $quiet
+# WHO: rate of the other jobs, next to nobody or next to a well-behaved job; set $quiet
 measure_quiet() {
     [ "$1" = nobody ] || start_victim || say "the job that behaves does not come up"
     quiet=$(others "$PERIOD_S")
@@ -238,7 +244,8 @@ measure_quiet() {
     within 10 victim_gone || late=$((late + 1))
 }
 
-# NAME: a job dies, or unauthenticated peers talk; the others' operations are in $hostile, what it took in $free
+# NAME: a job dies, or unauthenticated peers send; $hostile is set to the operations of
+# the others, $free to the time
 die() {
     local workers=() measured log="$dir/others.$BASHPID" since now
     free=0
@@ -257,7 +264,8 @@ die() {
     [ "$1" = garbage ] || end_victim
 }
 
-# WAY: tests/agg/daemon/hostile does it, for a period and then is killed; as die
+# WAY: run tests/agg/daemon/hostile for a period, then kill it; sets the same variables
+# as die
 be_hostile() {
     local since now
     free=0
@@ -271,7 +279,7 @@ be_hostile() {
     victim_gone || await_all_gone "$since"
     grep "has not ended it" "$dir/hostile.log" && late=$((late + 1))
 }
-await_all_gone() { # ms since when: into $free
+await_all_gone() { # ms since when: set $free
     until victim_gone || { now_ms && [ $((now - $1)) -gt 30000 ]; }; do
         read -rt 0.05 -u 8
     done
@@ -279,7 +287,7 @@ await_all_gone() { # ms since when: into $free
     free=$((now - $1))
 }
 
-# WHO is there in the quiet periods, function, attacks: each between two quiet periods
+# WHO runs in the quiet periods, function, attacks: each between two quiet periods
 turns() {
     local name before quiet hostile free
     measure_quiet "$1"
@@ -324,7 +332,7 @@ hostile() {
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-kept() { # of each attack: part of their throughput that the others kept, and its name
+kept() { # for each attack: share of throughput that the others kept, and its name
     awk -F , 'NR > 1 && $3 + $5 > 0 { printf "%.3f %s\n", 2 * $4 / ($3 + $5), $1 }' "$folder/attacks.csv"
 }
 
@@ -348,7 +356,8 @@ judge_attacks() {
 load_runs() { status_of soak "[.jobs[] | select(.name | test(\"^checked\"))] | length >= $BESIDE"; }
 only_load() { status_of soak '[.jobs[] | select(.name | test("^checked") | not)] | length == 0'; }
 
-# Once those of a round that are the same each time have come, memory is what it will be.
+# After one round of the attacks that are always the same, memory has reached its final
+# size.
 attackers() {
     local name code round=0 end rss_first=0 names
     mapfile -t names < <("$build/tests/agg/daemon/attack" names)

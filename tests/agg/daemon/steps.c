@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A job for tests of tribd: it takes steps until there is a file, and each is right.
+ * A job for tests of tribd: take steps until a file exists, and check each.
  *
- *     trib-run -n 2 -- steps FILE [MS]    with a pause of so long before each
+ *     trib-run -n 2 -- steps FILE [MS]    pause MS before each step
  *
- * Values are small integers, so all sums are exact; what the sparse sums give in the
- * end is all that was given to them, and so, but for the rounding of float32, it is of
- * those by qsgd. Exit code 1 and a sentence if anything is not so.
+ * Values are small integers, so all sums are exact. The results of the sparse sums add
+ * up to their inputs at the end, and so do those by qsgd, except for the rounding of
+ * float32. Exit code 1 and an error message otherwise.
  */
 #include <math.h>
 #include <string.h>
@@ -21,11 +21,11 @@ struct job {
     trib_comm_t *comm;
     trib_plan_t *dense, *sparse;
     float *x, *held;     /* [DENSE], [SPARSE]: in place */
-    double *given, *got; /* [SPARSE] all steps */
+    double *given, *got; /* [SPARSE] sums over all steps */
     struct {
         trib_plan_t *plan;
         float x[SPARSE];    /* in place */
-        double got[SPARSE]; /* times ranks */
+        double got[SPARSE]; /* multiplied by the number of ranks */
     } anew;
     int rank, size;
 };
@@ -67,7 +67,7 @@ static void make(struct job *j)
     must(j->comm, trib_plan_allreduce(j->comm, &d, &j->anew.plan), "a plan of qsgd");
 }
 
-/* A mean of which something is left out in contributions and again in results. */
+/* A mean with a lossy codec for contributions and again for results. */
 static void one_anew(struct job *j)
 {
     must(j->comm, trib_plan_start(j->anew.plan), "start");
@@ -111,7 +111,7 @@ static void one_step(struct job *j, long step)
     one_anew(j);
 }
 
-/* Rank 0 says. */
+/* Rank 0 decides. */
 static int goes_on(const struct job *j, const char *file)
 {
     int32_t on = access(file, F_OK) != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an aggregator refuses of a JOIN, whoever sent it, and on which worker it will
- * be: aggregator_open, before any rank is met. And which frames count as dropped.
+ * What an aggregator refuses in a JOIN, whoever sent it, and its choice of a worker:
+ * aggregator_open, before it contacts any rank. Also which frames count as dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -89,9 +89,8 @@ TEST(test_within_its_grant)
     await_gone(agg);
 }
 
-/* A JOIN that leaves its chunk out would have larger ones than were counted, by the
- * ranks' meeting, which enlarges what nobody has asked for: between hosts to 256
- * KiB. */
+/* A JOIN without a chunk size could get larger chunks than were charged: the ranks'
+ * rendezvous raises an unset size, to 256 KiB between hosts. */
 TEST(test_no_larger_chunks)
 {
     struct trib_control_join j =
@@ -153,7 +152,7 @@ TEST(test_refused)
     }
 }
 
-/* What the operator lists, of what jobs may have at all. */
+/* The transports that the operator lists, of those that jobs may use at all. */
 TEST(test_transports)
 {
     static const struct {
@@ -181,7 +180,8 @@ TEST(test_transports)
     assert_true(job_settings_allow("", "tcp", &err));
 }
 
-/* A job whose ranks never come announces plan after plan: nothing takes them. */
+/* A job whose ranks never connect announces plan after plan: no aggregator accepts
+ * them. */
 TEST(test_announcements_have_an_end)
 {
     struct trib_control_join j =
@@ -199,8 +199,8 @@ TEST(test_announcements_have_an_end)
     await_gone(agg);
 }
 
-/* Nor has a job that goes on announcing to an aggregator that has failed, until it
- * hears of that. */
+/* Also refused: a job that keeps announcing to a failed aggregator until it is
+ * notified. */
 TEST(test_announcements_in_vain)
 {
     static struct aggregator agg;
@@ -230,7 +230,8 @@ static void assert_dropped(struct trib_metrics *metrics, uint64_t frames)
     trib_service_view_free(&view);
 }
 
-/* Late for a quorum: each. Not valid: the one that ends the job. */
+/* Frames late for a quorum: each counts. Invalid frames: the one that ends the job
+ * counts. */
 TEST(test_dropped_frames)
 {
     static struct trib_engine e;
@@ -254,11 +255,12 @@ TEST(test_dropped_frames)
     aggregator_metrics_turn_ends(w, &e, 4, 5);
     assert_dropped(metrics, 6);
     aggregator_metrics_close(w);
-    assert_dropped(metrics, 6); /* of jobs that are gone, too */
+    assert_dropped(metrics, 6); /* including jobs that have ended */
     trib_metrics_destroy(metrics);
 }
 
-/* Nodes that come together are spread before any of them has met its ranks. */
+/* Nodes that join together are spread over workers before any of them has contacted its
+ * ranks. */
 TEST(test_lanes_are_spread)
 {
     struct fixture f = *(struct fixture *)*state;
@@ -286,7 +288,7 @@ TEST(test_lanes_are_spread)
     worker_stop(workers[1]);
 }
 
-/* An aggregator says this of itself in the running exchange. */
+/* Receive the blob of an aggregator in the current exchange. */
 static uint32_t hear(struct aggregator *agg, uint8_t *room)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
@@ -299,7 +301,7 @@ static uint32_t hear(struct aggregator *agg, uint8_t *room)
     return own.blobs.each;
 }
 
-/* All blobs of an exchange: of the rank and both aggregators. */
+/* Send all blobs of an exchange: the blobs of the rank and both aggregators. */
 static void tell(struct aggregator *agg, uint32_t exchange, uint32_t each,
                  const uint8_t *const blobs[3])
 {
@@ -316,7 +318,7 @@ static void tell(struct aggregator *agg, uint32_t exchange, uint32_t each,
     free(all);
 }
 
-/* The region of shm in an aggregator's facts, as a job can forge it. */
+/* Set the region of shm in the facts of an aggregator, as a job can forge it. */
 static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
 {
     struct trib_shm_export x;
@@ -333,9 +335,9 @@ static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
     memcpy(facts + at - 1, &x, sizeof(x));
 }
 
-/* Rank 0 brings each aggregator what the others say. It gives one aggregator the
- * address of the other, which is of the same process, and has it say that its arena is
- * anywhere in that. */
+/* Rank 0 forwards to each aggregator the blobs of the others. It sends one aggregator
+ * the address of the other, which is in the same process, with an arena anywhere in
+ * that process. */
 TEST(test_no_peer_is_this_process)
 {
     static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below
@@ -380,7 +382,7 @@ TEST(test_no_peer_is_this_process)
         assert_int_equal(memory[i], 0);
 }
 
-/* Texts of peers that have no end: what is behind them is not read. */
+/* Texts of peers without a terminator: nothing after them is read. */
 TEST(test_texts_without_end)
 {
     enum {
@@ -411,7 +413,7 @@ TEST(test_texts_without_end)
     aggregator_free(agg);
 }
 
-/* A sanitizer takes memory and time of its own. */
+/* Sanitizers need extra memory and time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEASURES 0
 #elif defined(__has_feature)
@@ -437,11 +439,12 @@ static uint64_t most_resident(void)
     return kib << 10;
 }
 
-/* All ranks say what the aggregator says, each 8 as one process of another host. */
+/* Let all ranks repeat the blob of the aggregator, each 8 as one process of another
+ * host. */
 static void give_all(struct aggregator *agg, uint32_t total)
 {
-    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs of a message; where a hello has the
-                                          * host's number */
+    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs per message; offset of the host's
+                                          * number in a hello */
     static uint8_t room[TRIB_CONTROL_BLOB_MAX], data[AT_ONCE * TRIB_CONTROL_BLOB_MAX];
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
     struct trib_control m;
@@ -465,8 +468,8 @@ static void give_all(struct aggregator *agg, uint32_t total)
     }
 }
 
-/* What ranks cost that are only declared: memory as it is charged, and time that grows
- * with their number; if it grew with the square, it would be 6 s here. */
+/* The cost of ranks that are only declared: memory as charged, and time proportional to
+ * their number; quadratic time would be 6 s here. */
 static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
 {
     struct trib_control_join j = join_of(ranks * 16, (uint64_t)ranks * 16 << 16, "");
@@ -493,7 +496,7 @@ static void meet_many(struct fixture *f, const char *transport, uint32_t ranks)
 
 TEST(test_ranks_that_are_only_declared)
 {
-    meet_many(*state, "auto", 16384); /* what tcp takes is less */
+    meet_many(*state, "auto", 16384); /* tcp needs less */
     meet_many(*state, "tcp", 16384);
 }
 

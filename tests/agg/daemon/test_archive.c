@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The folder of snapshots: killed before and after each of its system calls, and amid a
- * write; refused by the disk at each; damaged, foreign and forgotten files; quotas.
+ * The folder of snapshots: tribd is killed before and after each of its system calls,
+ * and during a write; the disk refuses each call; damaged, foreign and forgotten files;
+ * quotas.
  */
 #include "tests/agg/daemon/archive_rig.h"
 
-/* Killed at any call, it leaves the snapshot before or the new one, whole. */
+/* Killed at any call, tribd leaves the previous or the new snapshot complete. */
 TEST(test_killed)
 {
     for (enum fault how = KILLED_BEFORE; how <= KILLED_BEHIND; how++) {
@@ -48,9 +49,9 @@ TEST(test_killed)
     }
 }
 
-/* A disk that refuses any call leaves the snapshot before, or, if it has only failed to
- * synchronise the folder, the new one; the message says which. The next one goes, and
- * there is one file of the vector. */
+/* A disk that refuses any call leaves the previous snapshot or, if only the folder
+ * could not be synchronised, the new one; the message says which. The next snapshot
+ * succeeds, and the vector has one file. */
 static void refuse_each(bool has_before)
 {
     bool well = false;
@@ -95,8 +96,8 @@ TEST(test_refused)
     refuse_each(false);
 }
 
-/* Two files of a vector, as a release before this one could leave them: the one with
- * the highest version counts, in this start and later ones. */
+/* Two files of a vector, as an earlier release could leave them: the one with the
+ * highest version is used, in this start and later ones. */
 TEST(test_twice)
 {
     static const char *const names[] = {"0000000000000000.snapshot",
@@ -132,8 +133,8 @@ TEST(test_twice)
     }
 }
 
-/* A folder that the name does not find any more gets no snapshot: not before one is
- * written, and not while one is. Once it has its name again, it gets the next. */
+/* A folder that its name no longer refers to gets no snapshot, neither before a write
+ * nor during one. Once the name refers to it again, it gets the next snapshot. */
 TEST(test_moved)
 {
     struct trib_snapshots_view view;
@@ -169,7 +170,8 @@ TEST(test_moved)
     rig_close(&rig);
 }
 
-/* Another user, key or vector finds nothing; a second tribd does not get in. */
+/* Another user, key or vector finds no snapshot; a second tribd cannot open the
+ * folder. */
 TEST(test_owners)
 {
     struct archive *second;
@@ -215,7 +217,7 @@ static void limit(struct rig *rig, struct archive_limits limits)
     archive_limit(rig->archive, &limits);
 }
 
-/* Bytes count as whole blocks of the disk. */
+/* Sizes are rounded up to whole blocks of the disk. */
 TEST(test_quotas)
 {
     const uint64_t bytes = TRIB_SNAPSHOT_HEAD_BYTES + 16 + 2 * 8 * COUNT;
@@ -234,19 +236,19 @@ TEST(test_quotas)
     save(&rig, "bob");
     save(&rig, "cat");
     assert_status(rig.task.err.status, TRIB_OK);
-    save(&rig, "dan"); /* one too many for all */
+    save(&rig, "dan"); /* one over the total limit */
     assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
     limit(&rig, (struct archive_limits){.disk = 9 * one, .user_disk = 2 * one - 1});
     save(&rig, "dan");
     assert_status(rig.task.err.status, TRIB_OK);
-    save(&rig, "ana"); /* beside her own */
+    save(&rig, "ana"); /* in addition to her own */
     assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
     assert_non_null(strstr(rig.task.err.text, "tribctl snapshots"));
     assert_int_equal(load(&rig, "ana"), 1);
     rig_close(&rig);
 }
 
-/* Saves a snapshot of another store of a user; true: there was room. */
+/* Save a snapshot of another store of a user. Return true if there was room. */
 static bool save_next(struct rig *rig, const char *user)
 {
     rig->owner[0]++;
@@ -254,7 +256,8 @@ static bool save_next(struct rig *rig, const char *user)
     return rig->task.err.status == TRIB_OK;
 }
 
-/* A user has half of the files, and all who come by the key count as one user. */
+/* A user may have half of the files, and all clients that authenticate with the key
+ * count as one user. */
 TEST(test_files)
 {
     struct trib_snapshots_view view;
@@ -270,7 +273,7 @@ TEST(test_files)
     assert_false(save_next(&rig, "ana"));
     assert_non_null(strstr(rig.task.err.text, "user_disk_files"));
     rig.owner[0]--;
-    save(&rig, "ana"); /* one that there is takes no other file */
+    save(&rig, "ana"); /* an existing snapshot needs no other file */
     assert_status(rig.task.err.status, TRIB_OK);
     for (int i = 0; i < 3; i++)
         assert_true(save_next(&rig, "key"));
@@ -287,7 +290,7 @@ TEST(test_files)
     rig_close(&rig);
 }
 
-/* The view describes a bounded number of them. */
+/* The view describes a bounded number of files. */
 TEST(test_rows)
 {
     struct trib_snapshots_view view;
@@ -306,7 +309,7 @@ TEST(test_rows)
     rig_close(&rig);
 }
 
-/* Files that are no good stay, are not in the list, and harm no other. */
+/* Invalid files stay, are not listed, and do not affect others. */
 TEST(test_spoiled)
 {
     static const char *const names[] = {"0000000000000009.snapshot", "a.snapshot",
@@ -333,7 +336,7 @@ TEST(test_spoiled)
     rig_close(&rig);
 }
 
-/* Has the archive run for days without a store. */
+/* Make the archive believe that it has run for days without a store. */
 static void let_days_pass(struct rig *rig)
 {
     pthread_mutex_lock(&rig->archive->mutex);
@@ -342,8 +345,8 @@ static void let_days_pass(struct rig *rig)
     pthread_mutex_unlock(&rig->archive->mutex);
 }
 
-/* Snapshots of a run that has died go once tribd has run for days without a store that
- * has their key; what the clock says of their age counts for nothing. */
+/* Snapshots of a dead run are deleted once tribd has run for days without a store that
+ * has their key; the age by the clock is ignored. */
 TEST(test_orphans)
 {
     struct rig rig;
@@ -374,7 +377,7 @@ TEST(test_orphans)
     rig_close(&rig);
 }
 
-/* They go without a task, too. */
+/* They are deleted without a task, too. */
 TEST(test_idle)
 {
     struct rig rig;
@@ -395,7 +398,7 @@ TEST(test_idle)
     hours_fly = false;
 }
 
-/* A folder that others may write to is refused. */
+/* A folder that other users can write to is refused. */
 TEST(test_folder)
 {
     struct rig rig;
@@ -418,7 +421,8 @@ TEST(test_folder)
     rig_close(&rig);
 }
 
-/* An entry that is no file neither hangs the start nor receives a snapshot. */
+/* An entry that is not a regular file neither blocks the start nor receives a
+ * snapshot. */
 TEST(test_no_files)
 {
     struct rig rig;
@@ -447,7 +451,7 @@ TEST(test_no_files)
     rig_close(&rig);
 }
 
-/* An upgrade that changes the format says which release has to read the file. */
+/* A file of another format: the message names the release that must read it. */
 TEST(test_other_format)
 {
     uint8_t bytes[TRIB_SNAPSHOT_HEAD_BYTES] = "TribSnap\4\3\2\1\2";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turns of users and stores at the threads of an archive, of which no two work on
+/* The turns of users and stores at the threads of an archive. Two threads never work on
  * one snapshot. */
 #include "agg/daemon/archive_parts.h"
 #include "tests/harness/tribtest.h"
 
-/* Tasks in the order in which they get their turns. */
+/* Tasks in the order of their turns. */
 TEST(test_turns)
 {
     enum { TASKS = 7 };
@@ -38,7 +38,7 @@ TEST(test_turns)
     assert_null(archive_take_turn(&a));
     assert_null(a.first);
     assert_null(a.last);
-    /* The last of four threads is not for a second long task of a user. */
+    /* The last of four threads is not available for a second long task of a user. */
     a = (struct archive){.n_threads = 4, .first = &tasks[5], .last = &tasks[5]};
     tasks[0].key.name = "y";
     for (int i = 0; i < 3; i++)
@@ -54,7 +54,7 @@ TEST(test_turns)
     assert_ptr_equal(archive_take_turn(&a), &tasks[5]);
 }
 
-/* An older snapshot that is being written is there before a newer one of its vector. */
+/* An older snapshot of a vector is written completely before a newer one. */
 TEST(test_one_at_a_time)
 {
     const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
@@ -67,13 +67,13 @@ TEST(test_one_at_a_time)
     a.threads[0].task = &older;
     assert_ptr_equal(archive_take_turn(&a), &other);
     assert_null(archive_take_turn(&a));
-    a.stop = true; /* all that is queued is written, in its order */
+    a.stop = true; /* all queued tasks are written in order */
     assert_null(archive_take_turn(&a));
     a.threads[0].task = NULL;
     assert_ptr_equal(archive_take_turn(&a), &newer);
 }
 
-/* A short task does not overtake a long one of its snapshot, which waits for a second
+/* A short task does not overtake a long task of its snapshot that waits for a second
  * free thread. */
 TEST(test_in_order)
 {

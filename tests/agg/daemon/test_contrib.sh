@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What contrib/ has for administrators, by the tools that would read it, as far as these are here.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Check the files of contrib/ for administrators with the tools that read them, as far
+# as these are installed.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 contrib=${abs_top_srcdir:-.}/contrib
@@ -16,9 +17,11 @@ if ! missing promtool "Prometheus takes the alerts" && ! missing promtool "each 
     result $? "each alert fires when it should, and only then"
 fi
 
-# Names of metrics in an alert or a dashboard, without what Prometheus adds to a histogram.
+# Names of metrics in an alert or a dashboard, without the suffixes of Prometheus for
+# histograms.
 metrics_of() { grep -ohE '\b(tribd|process)_[a-z_]+' "$@" | sed -E 's/_bucket$//' | sort -u; }
-# docs/metrics.md has the name whole, or behind tribd_ and tribd_job_ where both have it.
+# docs/metrics.md has the full name, or the part after tribd_ and tribd_job_ if both
+# exist.
 is_metric() {
     local name=${1%_sum}
     name=${name%_count}
@@ -83,7 +86,7 @@ for recipe in "$contrib/spack/package.py" "$contrib"/easybuild/*.eb; do
     "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$recipe" 2>"$said"
     result $? "${recipe##*/} is Python"
 done
-# Words that configure does not know would be passed over with a warning.
+# configure only warns about words that it does not know.
 sed -nE "s/.*with_or_without\(\"([a-z]+)\".*/--with-\1/p" "$contrib/spack/package.py" >"$dir/words"
 grep -ohE -- '--(with|without)-[a-z]+' "$contrib"/*/* "${abs_top_srcdir:-.}/debian/rules" >>"$dir/words"
 "${abs_top_srcdir:-.}/configure" --help >"$dir/help"
@@ -98,14 +101,15 @@ if ! missing rpmspec "the spec file"; then
     result $? "rpmspec takes the spec file, and it is of this version"
 fi
 
-# Each function is in the list of the package, as the release of the library in which it came first.
+# Each function is in the symbol list of the package, with the library release that
+# introduced it.
 sed -E 's/.*\b(trib_[a-z_]+)\(.*/\1/' "${abs_top_srcdir:-.}/tests/abi/symbols.txt" | sort >"$dir/functions"
 sed -n '/^libtributary\.so/,$s/^ \(trib_[a-z_]*\)@TRIB_[0-9.]* [0-9.]*$/\1/p' \
     "${abs_top_srcdir:-.}/debian/libtributary0.symbols" | sort | diff "$dir/functions" - >"$said" &&
     ! grep -v '^ *\(lib\|trib_\|TRIB_\)' "${abs_top_srcdir:-.}/debian/libtributary0.symbols" >"$said"
 result $? "the symbols of Debian's package are those of tests/abi/symbols.txt"
 
-# --- Slurm, by stand-ins ---
+# --- Slurm, with stand-ins ---
 
 mkdir "$dir/bin" "$dir/job"
 cat >"$dir/bin/srun" <<STANDIN

@@ -22,13 +22,13 @@ int clock_gettime(clockid_t clock, struct timespec *out)
     return failed;
 }
 
-/* A task that tells when it begins, and goes on when it is let. */
+/* A task that reports when it begins and continues when permitted. */
 struct errand {
     struct request_worker_task task; /* first */
     sem_t *begun, *go; /* or NULL */
-    int *order; /* counts the tasks that were worked on */
-    int place; /* among these, from 1; 0: it was not */
-    int done; /* how often */
+    int *order; /* counts the tasks that were run */
+    int place; /* position among them, from 1; 0: not run */
+    int done; /* number of runs */
 };
 
 static void work(struct request_worker_task *task)
@@ -53,7 +53,7 @@ struct stage {
     struct request_worker *request_worker;
     sem_t begun, go;
     int order;
-    struct errand slow; /* the request worker is at it, until `go` */
+    struct errand slow; /* the request worker runs it until `go` */
 };
 
 static struct errand an_errand(struct stage *s, uint64_t until)
@@ -88,7 +88,7 @@ static void end(struct stage *s)
     close(s->wake_fd);
 }
 
-/* Until a task is done, as a server waits. */
+/* Wait until a task is done, as a server does. */
 static void wait_for(struct stage *s, const struct errand *e)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -103,7 +103,7 @@ static void wait_for(struct stage *s, const struct errand *e)
     }
 }
 
-/* Nothing that the caller does waits for a task that takes long. */
+/* The caller never waits for a long task. */
 TEST(test_one_after_the_other)
 {
     struct stage s;
@@ -124,8 +124,7 @@ TEST(test_one_after_the_other)
     end(&s);
 }
 
-/* A task that nobody waits for any more is not begun, and its owner is told all the
- * same. */
+/* A cancelled task is not started, and its owner is notified. */
 TEST(test_too_late)
 {
     struct stage s;
@@ -154,11 +153,11 @@ TEST(test_take_back)
     request_worker_submit(s.request_worker, &first.task);
     request_worker_submit(s.request_worker, &last.task);
     assert_false(
-        request_worker_cancel(s.request_worker, &s.slow.task)); /* it is under way */
+        request_worker_cancel(s.request_worker, &s.slow.task)); /* it is running */
     assert_true(request_worker_cancel(s.request_worker, &last.task));
     assert_false(request_worker_cancel(s.request_worker, &last.task));
     request_worker_submit(s.request_worker,
-                          &next.task); /* the queue has an end all the same */
+                          &next.task); /* the queue is limited even so */
     assert_true(request_worker_cancel(s.request_worker, &first.task));
     sem_post(&s.go);
     wait_for(&s, &next);
@@ -167,7 +166,7 @@ TEST(test_take_back)
     end(&s);
 }
 
-/* All tasks are their owner's again. */
+/* All tasks are returned to their owners. */
 TEST(test_stop)
 {
     struct stage s;
@@ -191,7 +190,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-/* It waits for the task at hand, though an hour passes by the time of day. */
+/* Stopping waits for the running task, although the time of day jumps by an hour. */
 TEST(test_stop_and_jump)
 {
     struct stage s;

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What tribd shows of jobs that run, and what tribctl says and does.
-# shellcheck disable=SC2317 # the functions are called, by others
+# The status that tribd shows of running jobs, and the output and actions of tribctl.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/harness/seen.sh"
 perf=$build/perf/trib-perf
-export TRIB_STOP_TIMEOUT_MS=600000 TRIB_TIMEOUT_MS=600000 # a busy machine is no stopped one
+# No rank on a busy machine counts as stopped.
+export TRIB_STOP_TIMEOUT_MS=600000 TRIB_TIMEOUT_MS=600000
 declare -A pids
 at_exit() {
     local pid
@@ -115,7 +116,8 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         within 10 shows '.held.jobs == 0'
         read -r received sent operations <<<"$before"
         payload=$((2 * 65536 * 50))
-        # Beside the payload there are frames, and what --check and the barriers add.
+        # Total traffic also contains frame headers, and the traffic of --check and the
+        # barriers.
         shows ".total | .received_bytes - $received >= $payload and .sent_bytes - $sent >= $payload and
                .received_bytes - $received < $payload * 2 and .operations - $operations >= 50 and
                .dense_bytes <= .received_bytes + .sent_bytes and .chunks >= 100 and .busy_seconds > 0"
@@ -127,9 +129,10 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     # --- while it runs ---
 
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/train.log")
-    # It pauses between steps, and so leaves the processors to the tests beside this one.
+    # The job pauses between steps, so that concurrent tests get processor time.
     begin train "$build/tools/trib-run" -n 2 -- "$build/tests/agg/daemon/steps" "$dir/never" 10
-    # Its first operations are few and slow: between them ranks tell each other how long they took.
+    # Its first operations are few and slow: between them, ranks exchange their
+    # durations.
     within 20 shows '.jobs[0] | .name == "train" and .state == "admitted" and .operations > 100 and
                      .ranks == 2 and .slots == 32 and .slots_used <= 32 and .late_left_out + (.late | length) == 2 and
                      .transport == "shm" and (.hosts | length) == 1 and .hosts[0].ranks == 2'
@@ -154,7 +157,8 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     result $? "tribctl status counts it"
 
     late=$(pgrep -P "$(pgrep -P "${pids[train]}" | head -n 1)" -x steps | tail -n 1)
-    # It may be stopped between two operations, while ranks tell each other how long one took.
+    # The rank may be stopped between two operations, while ranks exchange the duration
+    # of one.
     stopped_in_operation() {
         kill -STOP "$late"
         within 3 shows '.jobs[0].operation | (.waits_for | type) == "number" and .age_s > 1' && return
@@ -200,8 +204,8 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         result $? "the page shows the job"
         grep -qE '<h3>3 train</h3><div class="lag"><span>rank [01]</span><div><div class="bar' "$said"
         result $? "and how late its ranks are"
-        # In y 192 is nothing, and the most that is shown is at 10 to 120. A busy machine may do nothing for as
-        # long as the page looks.
+        # y 192 is zero, and the maximum is drawn at 10 to 120. A busy machine may be
+        # idle for the whole period of the page.
         throughput() {
             grep -oE '<polyline [^>]*stroke="var\(--wire\)"' "$said" |
                 grep -qE '[ "][0-9.]+,([0-9]{2}|1[012][0-9])\.[0-9]' && return
@@ -233,7 +237,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     within 20 shows '.jobs[0].operation | . == null or (.stuck | not)'
     result $? "it goes on: nothing is stuck"
 
-    # --- those who wait, are refused, or have no key ---
+    # --- jobs that wait, are refused, or have no key ---
 
     shown=("$dir/status" "$said" "$dir/tribd.log" "$dir/next.log")
     TRIB_SERVICE_WAIT_MS=200 job hasty --sizes 64K --iters 5
@@ -288,9 +292,10 @@ if ! missing curl "while it drains it is healthy, and not ready" && ! missing jq
     job last --sizes 64K --iters 100000000
     within 10 shows '.jobs[0] | .name == "last" and .operations > 0'
     late=$(pgrep -P "$(pgrep -P "${pids[last]}" | head -n 1)" | tail -n 1)
-    # An operation is to be under way, for which a drain waits. The stopped rank may have given its part of
-    # the first one that is as old, where the machine itself stood still: that one ends. It may also stop
-    # where the other rank waits for it, and not for tribd.
+    # An operation must be running, so that a drain waits for it. If the machine
+    # stalled, the stopped rank may already have contributed to an operation of that
+    # age, which then ends. The rank may also stop while the other rank waits for it,
+    # not for tribd.
     for _ in 1 2 3 4 5 6 7 8; do
         kill -STOP "$late"
         within 3 shows '.jobs[0].operation.age_s > 0.5' && sleep 0.5 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store in tribd: one whose first rank joins without memory ends, unless the rank
- * comes back; a rank's copy that replaces a vector ends the pulls that wait for its
+ * A store in tribd. A store whose first rank joins without memory ends unless the rank
+ * returns. A rank's copy that replaces a vector ends the pulls that wait for its
  * version.
  */
 #include "tests/harness/tribtest.h"
@@ -17,7 +17,7 @@
 enum { SOON_MS = 300, LONG_MS = 60000 };
 
 static _Atomic bool short_of_memory;
-static _Atomic int keep_ms; /* as STORE_JOB_KEEP_MS */
+static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
 
 static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
                                  struct trib_store_peer **out)
@@ -32,7 +32,7 @@ static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
 #include "agg/daemon/store_job.c"
 #include "agg/daemon/store_thread.c"
 
-/* A store, and what of tribd it needs. */
+/* A store, and the parts of tribd that it needs. */
 struct rig {
     struct trib_auth *auth;
     struct trib_log log;
@@ -45,7 +45,7 @@ struct rig {
 struct rank {
     struct trib_session *session;
     struct trib_error err;
-    struct trib_control m; /* heard last */
+    struct trib_control m; /* received last */
 };
 
 static void rig_open(struct rig *rig, uint32_t ranks)

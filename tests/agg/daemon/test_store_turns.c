@@ -23,7 +23,7 @@ enum {
 };
 
 static struct store_turns *turns;
-static _Atomic int taken; /* turns of all */
+static _Atomic int taken; /* turns taken by all */
 
 struct store {
     pthread_t thread;
@@ -60,7 +60,7 @@ static void *take_turns(void *arg)
     return NULL;
 }
 
-/* Of two that always want to work, one has three times as much. */
+/* Of two busy stores, one gets three times as much. */
 TEST(test_weights)
 {
     struct store stores[2] = {{.flow.weight = 3 * TRIB_DRR_WEIGHT_ONE},
@@ -71,7 +71,7 @@ TEST(test_weights)
 
     assert_ok(store_turns_create(1, &turns));
     atomic_store(&taken, 0);
-    store_turn_begin(turns, &turn, &first, NULL); /* until both threads are there */
+    store_turn_begin(turns, &turn, &first, NULL); /* until both threads have arrived */
     for (int i = 0; i < 2; i++)
         assert_int_equal(
             pthread_create(&stores[i].thread, NULL, take_turns, &stores[i]), 0);
@@ -101,7 +101,7 @@ static void *take_one(void *arg)
     return NULL;
 }
 
-/* Another store goes first amid a long turn, which goes on then. */
+/* Another store interrupts a long turn, which then continues. */
 TEST(test_long)
 {
     struct store own = {.flow.weight = TRIB_DRR_WEIGHT_ONE};
@@ -112,7 +112,8 @@ TEST(test_long)
 
     assert_ok(store_turns_create(1, &turns));
     store_turn_begin(turns, &turn, &own.flow, &tick);
-    store_turn_pause(turns, &turn, &tick); /* nobody waits, and it is no long turn */
+    store_turn_pause(turns, &turn, &tick); /* no other store waits, and the turn is not
+                                            * long */
     assert_int_equal(pthread_create(&other.thread, NULL, take_one, &other), 0);
     work(1000);
     while (!atomic_load(&other.begun)) {
@@ -131,7 +132,7 @@ struct walked {
     struct trib_store_table *table;
 };
 
-static _Atomic int walkers; /* that have ended */
+static _Atomic int walkers; /* walkers that have ended */
 
 static void *walk_and_pause(void *arg)
 {
@@ -157,8 +158,8 @@ static void *walk_and_pause(void *arg)
     return NULL;
 }
 
-/* Threads of two stores, of which two work at a time: a turn never goes to a walk that
- * is behind another one without a turn, as nobody would end then. */
+/* Threads of two stores, two of which work at a time: a turn never goes to a walk that
+ * is behind another one without a turn, because then none would end. */
 TEST(test_walks)
 {
     const struct trib_store_spec spec = {"v", TRIB_F32, STRIPES * TRIB_STORE_STRIPE,
@@ -190,7 +191,7 @@ TEST(test_walks)
 
 static _Atomic bool continued; /* the paused thread has its turn again */
 
-/* Has the only turn, and waits for work of the paused thread: a walk behind another. */
+/* Take the only turn and wait for work of the paused thread: a walk behind another. */
 static void *block(void *arg)
 {
     struct store *store = arg;
@@ -205,7 +206,7 @@ static void *block(void *arg)
     return NULL;
 }
 
-/* A paused turn continues although the thread with the last turn is blocked by it. */
+/* A paused turn continues although it blocks the thread with the last turn. */
 TEST(test_blocked)
 {
     static struct store paused, other;
@@ -216,8 +217,8 @@ TEST(test_blocked)
     assert_ok(store_turns_create(1, &turns));
     store_turn_begin(turns, &turn, &paused.flow, NULL);
     assert_int_equal(pthread_create(&other.thread, NULL, block, &other), 0);
-    for (uint64_t slept_ns = 0; slept_ns < 100000000;) { /* a pause while nobody waits
-                                                          * is none */
+    for (uint64_t slept_ns = 0; slept_ns < 100000000;) { /* a pause with no waiting
+                                                          * thread returns at once */
         work(LONG_US);
         const uint64_t before_ns = trib_now_ns();
         store_turn_pause(turns, &turn, NULL);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tribd as its user starts it: what it says to settings, who is let in, and what is summed.
-# shellcheck disable=SC2317 # the functions are called, by others
+# tribd as a user starts it: its reaction to settings, which jobs it admits, and sums.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 tribd=$build/agg/daemon/tribd
-export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
+export TRIB_STOP_TIMEOUT_MS=20000 # no rank on a busy machine counts as stopped
 
 # --- settings ---
 
@@ -139,17 +139,17 @@ result $? "it warns of jobs that prove nothing, from all hosts"
 expect "tribctl finds HTTP everywhere" 0 "" "$build/agg/daemon/tribctl" --config "$dir/wide.conf" status
 kill "${daemon_pid[wide]}"
 ended wide 0
-# --- transports at once ---
+# --- all transports at once ---
 
-all_sum() { # file that gets how many operations each job has, if all do sum
+all_sum() { # file that gets the number of operations of each job, if all sum
     status_of one "[.jobs[] | select(.operations > 10)] | length == ${#transports[@]}" &&
         jq '[.jobs[] | {key: .name, value: .operations}] | from_entries' "$dir/status" >"$1"
 }
-all_go_on() { # all of them at once: each has more than then
+all_go_on() { # all of them at once: each has more than in that file
     all_sum "$dir/now" &&
         jq -es '.[0] as $a | .[1] | to_entries | all(.value > $a[.key])' "$dir/then" "$dir/now" >"$said"
 }
-uses() { # TRANSPORT: tribd has a job over it, as its memory and sockets show
+uses() { # TRANSPORT: tribd has a job over it, according to its memory and sockets
     case $1 in
     shm) grep -q "memfd:tributary" "/proc/${daemon_pid[one]}/maps" ;;
     ucx) grep -q "libucp" "/proc/${daemon_pid[one]}/maps" ;;
@@ -179,7 +179,7 @@ if ! missing jq "jobs over several transports at once"; then
     done
 fi
 
-# --- who is not let in ---
+# --- refused jobs ---
 
 without=("the ranks sum without aggregators")
 (umask 077; head -c 32 /dev/urandom >"$dir/other")
@@ -219,7 +219,7 @@ result $? "a request in the same segment as STORE_JOIN is answered at once"
 
 # --- SIGHUP ---
 
-reload() { # words that its log has afterwards, line of its file...
+reload() { # words that the log must contain afterwards, line of the file...
     printf '%s\n' "listen = 127.0.0.1:${daemon_port[one]}" "auth = key" "key = $dir/key" "threads = 1" \
         "${@:2}" >"$dir/one.conf"
     : >"$dir/one.log"

@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Each attacker of tests/agg/daemon/attack at one tribd, beside a job that takes a step every few ms: it
-# is refused by the check that is meant for it, with a sentence and a line of the log, and tribd and
-# the other job go on.
+# Run each attacker of tests/agg/daemon/attack against one tribd, next to a job that
+# takes a step every few ms: the check under test refuses it, with an error message and
+# a line in the log, and tribd and the other job continue.
 #
 #     test_tribd_attack.sh                   as a test
-#     test_tribd_attack.sh --timed [NAME]…   for ./dev attack: also a table, of how long the longest
-#                                            step of the other job took without and with each attack
+#     test_tribd_attack.sh --timed [NAME]…   for ./dev attack: also a table with the
+#                                            longest step of the other job without and
+#                                            with each attack
 #
-# ATTACK_QUIET_S is how long the job is measured without an attack (5 s), ATTACK_LIMIT_MS what a step
-# may take with one (50 ms), ATTACK_TRANSPORT how the job reaches tribd (auto: by shared memory).
-# shellcheck disable=SC2317 # the functions are called, by others
+# ATTACK_QUIET_S is how long the job is measured without an attack (5 s),
+# ATTACK_LIMIT_MS the limit of a step during one (50 ms), ATTACK_TRANSPORT the transport
+# between the job and tribd (auto: shared memory).
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -25,8 +27,9 @@ attack=$build/tests/agg/daemon/attack
 quiet_s=${timed:+${ATTACK_QUIET_S:-5}}
 limit_ms=${ATTACK_LIMIT_MS:-50}
 STEP_MS=2
-unset TRIBD_TRANSPORTS # what tribd takes unless it is told otherwise
-export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one: of the job's
+unset TRIBD_TRANSPORTS # use the defaults of tribd
+# No rank of the job on a busy machine counts as stopped.
+export TRIB_STOP_TIMEOUT_MS=20000
 
 run_beside() {
     TRIB_TRANSPORT=${ATTACK_TRANSPORT:-auto} TRIB_SERVICE_JOB=beside TRIB_SERVICE_RETRY_MS=0 \
@@ -34,7 +37,8 @@ run_beside() {
         >"$dir/beside.log" 2>&1 </dev/null &
     job_pid[beside]=$!
 }
-measure() { # into $longest (ms), $steps and $without (the service) since the last call
+# set $longest (ms), $steps and $without (steps without the service) since the last call
+measure() {
     read -r longest steps without < <("$attack" longest "$dir/measured")
 }
 alone_again() { status_of one '[.jobs[] | select(.name != "beside")] | length == 0'; }
@@ -66,8 +70,8 @@ judge() { # NAME
     grep -v ": refused: \|: log: " "$dir/attack.log" | sed 's/^/# /'
 }
 
-# What a job of many ranks held is the kernel's again, and not glibc's for the next one. By the third
-# time it shows.
+# The memory of a job with many ranks is returned to the kernel, not kept by glibc for
+# the next one. After three jobs the difference shows.
 judge_memory() {
     local rss_KiB=0
     small_again() { rss_KiB=$(rss) && [ "$rss_KiB" -le $((rss_before + 30000)) ]; }
@@ -90,7 +94,7 @@ show_table() {
     done
 }
 
-# tribd's own patience with peers that are stopped is 2 s, unless this says otherwise
+# tribd waits 2 s for stopped peers unless this says otherwise
 TRIB_STOP_TIMEOUT_MS=2000 start_daemon one "${attack_settings[@]}" || finish
 rows=()
 service one run_beside

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tribd with no descriptor left: it says so for each of its listeners, takes next to no time
-# meanwhile, and serves again when descriptors are free.
-# shellcheck disable=SC2317 # the functions are called, by others
+# tribd without free descriptors: it logs this for each of its listeners, uses almost no
+# processor time, and serves again when descriptors are free.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -60,9 +60,9 @@ service "one" job after allreduce -n 2 --check --iters 20 --sizes 4K
 ended after 0 && right "$dir/after.log"
 result $? "a job comes, and its sums are right"
 
-# --- a job has all of them ---
+# --- a job uses all of them ---
 
-is_told() { # who comes is not left waiting: the connection ends
+is_told() { # a new client does not wait: its connection is closed
     local fd code
     exec {fd}<>"/dev/tcp/127.0.0.1/${daemon_port[one]}" || return 1
     read -r -t 5 -u "$fd"
@@ -70,7 +70,7 @@ is_told() { # who comes is not left waiting: the connection ends
     exec {fd}>&-
     [ $code = 1 ]
 } 2>/dev/null
-sums_on() { # operations of the job by now
+sums_on() { # operations of the job so far
     status_of one ".jobs[] | select(.name == \"steps\" and .operations > $1)"
 }
 if ! missing curl "no descriptor but a job's" && ! missing jq "no descriptor but a job's"; then
@@ -78,7 +78,7 @@ if ! missing curl "no descriptor but a job's" && ! missing jq "no descriptor but
     prlimit --pid "${daemon_pid[one]}" --nofile=400:400
     start_steps steps one
     within 20 sums one steps
-    for ((used = 0; used < 400; used++)); do # below that no number is free
+    for ((used = 0; used < 400; used++)); do # no lower number is free
         [ -e "/proc/${daemon_pid[one]}/fd/$used" ] || break
     done
     prlimit --pid "${daemon_pid[one]}" --nofile="$used:400"

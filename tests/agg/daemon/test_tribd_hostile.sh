@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A tribd and one who has the key, but does not keep to the rules: a job beside it goes on and is
-# right, and what the other held is free again. What that costs is for ./dev soak to measure: here
-# the job has to have a tenth of what it had alone,
-# a twentieth beside who never waits.
-# shellcheck disable=SC2317 # the functions are called, by others
+# A tribd and a peer that has the key but violates the protocol: a concurrent job
+# continues with correct sums, and what the peer held is freed. ./dev soak measures the
+# cost. Here the job must keep a tenth of its rate alone, or a twentieth next to a peer
+# that never waits.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -16,20 +16,21 @@ PERIOD_S=0.25
 
 start_daemon one || finish
 rss_KiB() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[one]}/status"; }
-operations() { # of the job beside it
+operations() { # operations of the concurrent job
     status_of one true && jq '[.jobs[] | select(.name == "beside") | .operations] | add // 0' "$dir/status"
 }
-rate() { # operations of it in a period
+rate() { # its operations in a period
     local from
     from=$(operations)
     sleep $PERIOD_S
     echo $(($(operations) - from))
 }
 alone_again() { status_of one '[.jobs[] | select(.name != "beside")] | length == 0'; }
-# By the log, as a job that is dropped at once is in no status that is asked for a moment later.
+# Read from the log: a job that is dropped at once is no longer in the status a moment
+# later.
 came() { tail -n "+$((said_before + 1))" "$dir/one.log" | grep -q "job hostile: "; }
 
-attack() { # WAY, command...: in the background, until the file is there
+attack() { # WAY, command...: run in the background until the file exists
     rm -f "$dir/enough"
     said_before=$(wc -l <"$dir/one.log")
     since=$SECONDS
@@ -38,18 +39,20 @@ attack() { # WAY, command...: in the background, until the file is there
     job_pid[hostile]=$!
 }
 
-again() { # command...: until the file is there, as each ends of what it does
+again() { # command...: repeat until the file exists, because each run ends by itself
     while [ ! -e "$dir/enough" ]; do timeout -k 1 20 "$@"; done
 }
 
-ends() { # WAY: well, and by itself; but whose frames are garbled may wait for its own for long
+# WAY: it ends by itself without error; a job with garbled frames may wait for its own
+# frames for long
+ends() {
     [ "$1" != rewrite ] || { within 30 stopped_running "${job_pid[hostile]}"; return; }
     [ "$1" = garble ] || { patience=60 ended hostile 0; return; }
     pkill -KILL -P "${job_pid[hostile]}"
     within 30 stopped_running "${job_pid[hostile]}"
 }
 
-# The best of four periods: in one alone a busy machine may have had no time for this job.
+# The best of four periods: in a single one, a busy machine may starve this job.
 rate_beside() {
     local best=0 one
     for _ in 1 2 3 4; do
@@ -60,9 +63,9 @@ rate_beside() {
     echo "$best"
 }
 
-judge() { # WAY; quiet_rate is the rate before it, and then that after it
+judge() { # WAY; quiet_rate is the rate before it, then the rate after it
     local hostile_rate lesser least=10
-    # Who rewrites memory never waits: two such ranks have the most of two cores.
+    # A peer that rewrites memory never waits: two such ranks use most of two cores.
     [ "$1" != rewrite ] || least=20
     hostile_rate=$(rate_beside)
     touch "$dir/enough"
@@ -83,20 +86,22 @@ judge() { # WAY; quiet_rate is the rate before it, and then that after it
     result $? "$1: the job beside it has no word of trouble"
 }
 
-# A burst, then 2000 a second, and what lies in two sockets; without a limit 100000 a second.
+# A burst, then 2000 a second, plus what two sockets buffer; without a limit, 100000 a
+# second.
 judge_plans() {
     [ "$count" -le $((120000 + 2000 * (SECONDS - since + 1))) ]
     result $? "plans: tribd takes its time for them ($count were sent)"
 }
 
-# As many at once, then 20 a second; without turns 300 a second, and half of what the others sum.
+# As many at once, then 20 a second; without turns, 300 a second and half of the sums of
+# the others.
 judge_joins() {
     count=$(grep -c "job alone: 2 ranks" "$dir/one.log")
     [ "$count" -le $((128 + 20 * (SECONDS - since + 1))) ]
     result $? "joins: they have their turns ($count were let in)"
 }
 
-comes_in() { # while that goes on
+comes_in() { # during the attack
     TRIB_TRANSPORT=tcp start_steps late "one"
     within 20 sums one late
     result $? "$way: another job comes in meanwhile"
@@ -112,7 +117,7 @@ for way in tiny plans freed garble; do
         [ "$way" = garble ] || [ "$transport" = tcp ] || continue
         TRIB_TRANSPORT=$transport service "one" attack "$way" "$build/tools/trib-run" -n 2 --
         within 30 came
-        [ "$way" != plans ] || sleep 2 # without a limit more would come than are allowed
+        [ "$way" != plans ] || sleep 2 # without a limit, too many would arrive
         judge "$way"
         [ "$way" != plans ] || judge_plans
     done
@@ -133,7 +138,8 @@ for way in joins messages; do
     judge "$way"
     [ "$way" != joins ] || judge_joins
 done
-# A pass over all plans may be kept; what grew without end, of 20000 messages of a kilobyte, is more.
+# tribd may keep memory for one pass over all plans; a leak for 20000 messages of a
+# kilobyte would be larger.
 after=$(rss_KiB)
 what="tribd has not grown with it: $before KiB before, $after KiB after"
 if [ "${TRIBTEST_SLOWNESS:-1}" = 1 ]; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tribd and its jobs while one of them is killed, stopped, kicked or told to end: a run that has
-# lost its service goes on, and every step of it is right. Jobs take steps until they are told to
-# end, so nothing here depends on how fast they are.
-# shellcheck disable=SC2317 # the functions are called, by others
+# tribd and its jobs while one of them is killed, stopped, kicked or told to end: a job
+# that has lost its service continues, and every step is correct. Jobs take steps until
+# told to end, so the test does not depend on their speed.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -16,7 +16,9 @@ start_job() { # NAME, "DAEMON…", ms between steps
     within 60 sums "${2%% *}" "$1"
 }
 
-well() { # JOB, what happened, words, by how many ranks: it goes on, right, and with these words
+# JOB, what happened, words, number of ranks that print them: it continues with correct
+# sums
+well() {
     said_by_job "$1" "$3" "${4:-1}" "$2: the run says so"
     end_steps "$1" "$2"
 }
@@ -67,7 +69,7 @@ kick() { # JOB, WHY...
     "$build/agg/daemon/tribctl" --config "$dir/manned.conf" kick "$@" >"$said" 2>&1
 }
 kicked="the operator ended the job there (tribctl kick)"
-# In mid-operation, and between two: of the second only the next step hears.
+# During an operation, and between two: in the second case, only the next step notices.
 for ms in 0 700; do
     for transport in "${transports[@]}"; do
         TRIB_TRANSPORT=$transport start_job job "manned" $ms
@@ -86,7 +88,7 @@ kick job "$(head -c 300 /dev/zero | tr '\0' y)"
 [ $? = 2 ] && grep -q "one line of at most 248 characters" "$said"
 result $? "kick with a reason that is too long"
 
-# trib-run has a child of its own beside the ranks.
+# trib-run has another child besides the ranks.
 start_job first "one"
 start_job second "one"
 status_of one '.held.jobs == 2'

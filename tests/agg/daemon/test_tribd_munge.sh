@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Jobs of two users at a tribd that knows them by MUNGE: who is let in, whose job /status shows,
-# and what SIGHUP changes of that. munged is the test's own, at its usual socket, which is in a
-# mount name space that nobody else sees.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Jobs of two users at a tribd that identifies them by MUNGE: which jobs it admits,
+# whose jobs /status shows, and what SIGHUP changes. munged is started by the test at
+# its usual socket, in a private mount namespace.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 [ "$(id -u)" = 0 ] || skip_all "only root can have other users' jobs"
@@ -17,7 +17,7 @@ fi
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 ! missing curl "jobs by MUNGE" || finish
 ! missing jq "jobs by MUNGE" || finish
-other=daemon # a user that every Debian has
+other=daemon # a user of every Debian system
 export TRIB_TRANSPORT=tcp TRIB_STOP_TIMEOUT_MS=60000 TRIBD_AUTH=munge
 
 # --- munged ---
@@ -35,7 +35,7 @@ start_munged() {
 }
 shown=("$dir/munged.log" "$dir/munged/log")
 start_munged
-result $? "munged answers at its usual socket" # of this name space
+result $? "munged answers at its usual socket" # in this namespace
 ! "$build/agg/daemon/tribd" --check-config 2>&1 | grep -q "no MUNGE support" || skip_all "built without MUNGE"
 
 # --- jobs ---
@@ -53,18 +53,20 @@ let_in() { # USER, NAME
     as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" &&
         ! grep -q "without aggregators" "$dir/job.log" && said_by one "job $2"
 }
-kept_out() { # USER, NAME, words: by itself the job is right all the same
+# USER, NAME, words: the job is refused, and its sums are correct without aggregators
+kept_out() {
     as "$1" munge "$2" --sizes 64K --iters 20 && right "$dir/job.log" && ! said_by one "job $2: " &&
         grep -q "without aggregators" "$dir/job.log" && grep -qE -- "$3" "$dir/job.log"
 }
-reload() { # its file gets these lines, and it reads them
+reload() { # write these lines to its file and let it read them
     printf '%s\n' "listen = 127.0.0.1:${daemon_port[one]}" "http = 127.0.0.1:${daemon_http[one]}" \
         "threads = 1" "$@" >"$dir/one.conf"
     : >"$dir/one.log"
     kill -HUP "${daemon_pid[one]}"
     within 10 said_by one "settings reloaded"
 }
-shows_user() { # USER, NAME: a job that runs is that user's, for as long as it takes to see that
+# USER, NAME: the running job is shown as that user's; the job ends once that is known
+shows_user() {
     local good
     as "$1" munge "$2" --sizes 64K --iters 100000000 &
     job_pid[$2]=$!
@@ -104,7 +106,7 @@ result $? "SIGHUP without users: it is not any more"
 within 5 said_by one "key_previous has no effect: with auth = munge"
 result $? "key_previous without a key to replace gets a warning"
 
-# --- a tribd of its own user ---
+# --- a tribd with its own user ---
 
 server=bin
 mkdir -p "$dir/as/tribd"
@@ -134,11 +136,11 @@ result $? "SIGTERM ends that, too"
 
 shown=("$dir/job.log" "$dir/both.log" "$dir/unauthenticated.log")
 TRIBD_AUTH=auto start_daemon both || finish
-by_key() { # NAME: a job by the key file, beside what munged keeps
+by_key() { # NAME: a job authenticated by the key file while munged is stopped
     TRIB_SERVICE_KEY=$dir/key as root key "$1" --sizes 4K --iters 3 && right "$dir/job.log" &&
         ! grep -q "without aggregators" "$dir/job.log"
 }
-at_both() { # command...: of the other tribd
+at_both() { # command...: run it with the address of the other tribd
     local at=${daemon_port[one]}
     daemon_port[one]=${daemon_port[both]}
     "$@"
@@ -162,7 +164,7 @@ for ((i = 0; i < 5; i++)); do
     took=$((($(date +%s%N) - from) / 1000000))
     [ "$took" -le "$longest" ] || longest=$took
 done
-[ "$longest" -le $((6000 * slow)) ] # of which the job itself takes some
+[ "$longest" -le $((6000 * slow)) ] # the job itself takes part of this time
 result $? "jobs by key come in all the same: $longest ms at most"
 within 20 said_by both "the credential could not be verified within"
 result $? "tribd says whom it could not judge"
@@ -178,7 +180,7 @@ patience=10 ended both 0
 result $? "SIGTERM ends that tribd"
 shown=("$dir/job.log" "$dir/one.log")
 
-# --- what one user has of all ---
+# --- the share of one user ---
 
 start_daemon few "jobs = 2" || finish
 at_few() {

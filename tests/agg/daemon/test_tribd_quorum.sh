@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A job with a quorum: a rank is stopped, the others have their sums meanwhile and know who is
-# missing; nothing of what it gives is lost.
-# shellcheck disable=SC2317 # the functions are called, by others
+# A job with a quorum: a rank is stopped, the others finish their sums and learn which
+# rank is missing; no contribution of that rank is lost.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -13,13 +13,13 @@ export TRIB_STOP_TIMEOUT_MS=60000
 
 start_late() { # NAME, "DAEMON…"
     rm -f "$dir/$1.stop"
-    : >"$dir/$1.log" # of one before, which may have had this name
+    : >"$dir/$1.log" # of an earlier job with this name
     TRIB_SERVICE_JOB=$1 service "$2" "$build/tools/trib-run" -n 3 -- "$build/tests/agg/daemon/late" \
         "$dir/$1.stop" >"$dir/$1.log" 2>&1 </dev/null &
     job_pid[$1]=$!
 }
 
-says() { # JOB, words: by now, or the job has ended
+says() { # JOB, words: printed by now, or the job has ended
     grep -qE -- "$2" "$dir/$1.log" || ! kill -0 "${job_pid[$1]}" 2>/dev/null
 }
 

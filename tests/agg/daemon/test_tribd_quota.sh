@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# That settings which share a tribd out have effect: threads, limits, weights.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Settings that divide a tribd between jobs take effect: threads, limits, weights.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
-export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
+export TRIB_STOP_TIMEOUT_MS=20000 # no rank on a busy machine counts as stopped
 export TRIB_CHUNK=64K TRIB_WINDOW=8 # 32 slots of two ranks: 2 MiB
 if missing curl "what is shared" || missing jq "what is shared"; then
     finish
@@ -20,7 +20,8 @@ run() { # NAME, words, arguments of trib-perf
 
 # --- threads ---
 
-busy_threads() { # DAEMON, ticks of the clock: so many of its threads have worked so long
+# DAEMON, ticks: number of threads that have used this much processor time
+busy_threads() {
     cat "/proc/${daemon_pid[$1]}/task/"*/stat 2>/dev/null | # some end meanwhile
         awk -v least="$2" '{ sub(/.*\) /, ""); if ($12 + $13 >= least) n++ } END { print n + 0 }'
 }
@@ -34,7 +35,7 @@ within 20 two_work && [ "$(busy_threads wide 10)" -ge 2 ]
 result $? "a job that names a tribd twice is summed by two threads"
 end_steps twice "two threads"
 
-# --- who holds what ---
+# --- limits, and jobs that hold all of them ---
 
 start_daemon slots "user_slots = 40" || finish
 start_daemon user "user_memory = 4" || finish
@@ -48,7 +49,7 @@ done
 status_of jobs '.jobs[0].weight == 3'
 result $? "TRIB_SERVICE_WEIGHT comes to tribd"
 
-refused() { # DAEMON, what its setting is, why
+refused() { # DAEMON, its setting, reason
     TRIB_SERVICE_WAIT_MS=0 service "$1" run "$2" "$3" --sizes 4K
     grep -q "warning: .*the ranks sum without aggregators" "$said"
     result $? "$2: the job sums without it, and says so"
@@ -69,7 +70,7 @@ service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K
 ! grep -q warning "$said"
 result $? "it is let in"
 
-# --- who waits, and who lends ---
+# --- waiting and lending ---
 
 start_daemon queue "jobs = 1" "user_queue = 1" || finish
 start_daemon lends "slots = 32" "lend_s = 1" "log = debug" || finish
@@ -98,7 +99,7 @@ within 20 said_by lends "job sleeper is active again: its slots count"
 result $? "they are its own again when it sums"
 end_steps sleeper "beside a job that had its slots meanwhile"
 
-# --- what plans keep: half a MiB each ---
+# --- memory of plans: half a MiB each ---
 
 start_daemon small "job_memory = 12" || finish
 start_daemon shared "user_memory = 16" || finish
@@ -116,7 +117,7 @@ for name in small shared; do
     result $? "$name: those that were freed are not counted"
     service "$name" expect "$name: a job with 40 plans" 0 "40 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/agg/daemon/plans" keep 40
-    # The plan that is too much is any of them, also a small one of the job's own.
+    # Any plan can exceed the limit, including a small one that the job creates itself.
     grep -q "refused plan [0-9]*: [0-9]* elements with codec .* need [0-9]*K bytes; the limit of ${may[$name]}M bytes, and [0-9KM]* are in use; the ranks continue without aggregators" "$said"
     result $? "$name: more than it may have is refused, and it says so"
 done

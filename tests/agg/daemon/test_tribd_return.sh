@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Jobs that lose a tribd, come to the one that is left, and to both once it is back; that come
-# later to one that was not there when they began; that stay away from one that drains. Each
-# step of theirs is checked.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Jobs that lose a tribd, use the remaining one, and use both once it is back; jobs that
+# reach a tribd started later; jobs that avoid one that drains. Each step is checked.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -12,7 +11,7 @@
 ! missing jq "where jobs are" || finish
 export TRIB_LOG=info TRIB_SERVICE_RETRY_MS=100
 
-where() { # DAEMON, JOB, what it is
+where() { # DAEMON, JOB, description
     shown=("$dir/$2.log" "$dir/$1.log" "$dir/status")
     within 20 status_of "$1" ".jobs | map(select(.name == \"$2\" and .state == \"admitted\")) | length == 1"
     result $? "$3"
@@ -46,7 +45,8 @@ for transport in shm tcp; do
     ended two 0
 done
 
-# It begins without; its steps are so slow that what a service says first waits for them.
+# The job starts without tribd; its steps are so slow that the first message of a
+# service waits for them.
 start_steps early "one" 600
 said_by_job early "sum without aggregators" 1 "no tribd: the ranks sum"
 again one || finish
@@ -59,8 +59,8 @@ end_steps early "begun without"
 [ "$(grep -cF "sums from operation" "$dir/early.log")" = 1 ]
 result $? "and stay away"
 
-# Stopped between admission, which the job asks for beside its steps, and their meeting: the next
-# step waits no longer than for a rank that is stopped.
+# tribd is stopped between admission, which the job requests between steps, and the
+# wireup: the next step waits no longer than for a stopped rank.
 start_steps met "one" 2000
 said_by_job met "sum without aggregators" 1 "no tribd: the ranks sum"
 again one || finish

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Ranks and a tribd over sealed tcp (TRIB_SEAL), which the service need not be told of.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Ranks and a tribd over sealed tcp (TRIB_SEAL); the service needs no setting for it.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
-export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
+export TRIB_STOP_TIMEOUT_MS=20000 # no rank on a busy machine counts as stopped
 export TRIB_TRANSPORT=tcp TRIB_SEAL=1
 sums=(allreduce -n 3 --check --iters 10 --warmup 2)
 
@@ -28,7 +28,7 @@ jobs=$(grep -c "ranks, " "$dir/one.log")
 [ "$jobs" = 6 ]
 result $? "the service has had all jobs (it says $jobs)"
 
-# A service with a transport of its own that cannot encrypt has no part in such a job.
+# A service whose transport cannot encrypt is excluded from such a job.
 if ! "$build/tools/trib-info" --transports | grep -q "^  ucx  *UCX [0-9]"; then
     skip "a service over ucx" "this build or host is without it"
 else
@@ -36,7 +36,7 @@ else
     service "other" expect "a service over ucx" 0 "ucx cannot encrypt its traffic" "$perf" "${sums[@]}" --sizes 4K
 fi
 
-# Where nobody proves anything the key of the records would cross in clear.
+# Without authentication, the key of the records would be sent unencrypted.
 start_daemon open || finish
 kill "${daemon_pid[open]}"
 wait "${daemon_pid[open]}"

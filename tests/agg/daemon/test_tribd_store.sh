@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Stores at a tribd: shown, under quotas, kicked, drained, kept for a rank that comes back, several tribds.
-# shellcheck disable=SC2317 # the functions are called, by others
+# Stores at a tribd: shown in the status, limited by quotas, kicked, drained, kept for a
+# rank that returns, and spread over several tribds.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -11,7 +12,8 @@ if missing curl "stores" || missing jq "stores"; then
 fi
 export TRIB_STOP_TIMEOUT_MS=20000 TRIB_TRANSPORT=shm TRIB_CHUNK=4K TRIB_WINDOW=4
 
-# NAME, "DAEMON …", arguments of pushes: ranks that push and pull until there is $dir/NAME.stop
+# NAME, "DAEMON …", arguments of pushes: start ranks that push and pull until
+# $dir/NAME.stop exists
 start_store() {
     rm -f "$dir/$1.stop"
     : >"$dir/$1.log"
@@ -68,7 +70,7 @@ shown=("$dir/large.log")
 grep -q "more than the job, its user or the service has left" "$dir/large.log"
 result $? "job_memory: a vector beyond it is refused"
 
-# One with few open files, of which a store may have a part.
+# A tribd with few open files, of which a store may use a part.
 start_daemon few || finish
 if prlimit --pid "${daemon_pid[few]}" --nofile=72 2>/dev/null; then
     ranks=10 start_store crowd few

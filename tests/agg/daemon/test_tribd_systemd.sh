@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# systemd's watchdog is fed by a tribd whose threads go on, and by no other; and its unit, with the
-# user for it, is one that systemd takes, and that may little.
-# shellcheck disable=SC2317 # the functions are called, by others
+# A tribd whose threads all make progress feeds the watchdog of systemd, and any other
+# does not. systemd accepts the unit and its user, and the unit has few privileges.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -61,11 +61,12 @@ within 30 fed_often $(($(fed) + 4))
 result $? "and while it sums"
 
 halted() { grep -q stopped "$dir/halt.log"; }
-# THREADS: once they hang for half the limit, nothing feeds it, until they go on
+# THREADS: once they hang for half the limit, the watchdog is not fed until they
+# continue
 starves() {
     local before
     rm -f "$dir/go"
-    : >"$dir/halt.log" # of the halt before
+    : >"$dir/halt.log" # of the previous halt
     "$systemd" halt "${daemon_pid[one]}" "$1" "$dir/go" >"$dir/halt.log" 2>&1 &
     job_pid[halt]=$!
     within 10 halted || return 1

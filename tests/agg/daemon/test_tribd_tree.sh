@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Trees of tribds: four hosts with a rank each in two racks, each rack with a tribd, and two
-# above them. What is summed, who talks to whom, and what happens when one is lost. At last two
-# hosts of two ranks with a tribd on each.
-# shellcheck disable=SC2317 # functions are called through within
+# Trees of tribds: four hosts with a rank each in two racks, each rack with a tribd, and
+# two above them. What is summed, which hosts communicate, and the loss of one tribd.
+# Finally two hosts of two ranks with a tribd on each.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/netns/net.sh
@@ -51,11 +51,11 @@ roots=host6:4701,host6:4702
 
 # --- jobs ---
 
-jobs_of() { # DAEMON: how many it has had
+jobs_of() { # DAEMON: number of jobs it has had
     grep -c "ranks, " "$dir/$1.log"
 }
 
-# NAME, arguments of trib-perf: it ends well and right, without a word of trouble
+# NAME, arguments of trib-perf: it ends with correct sums and without warnings
 run() {
     shown=("$net_dir/rank0.out" "$dir/root1.log" "$dir/leaf1.log")
     net_job "$perf" allreduce --check --iters 20 --warmup 2 "${@:2}"
@@ -65,12 +65,13 @@ run() {
     result $? "$1: no word of trouble"
 }
 
-right() { # every row of trib-perf has 0 wrong elements, and there is one
+# every row of trib-perf has 0 wrong elements, and there is at least one row
+right() {
     awk '/^ *[0-9.]+ [KMG]?i?B / { rows++; if ($NF != 0) bad = 1 } END { exit bad || !rows }' \
         "$net_dir/rank0.out"
 }
 
-have_had() { # "NAME jobs..." - each daemon has had as many more as before, and says so
+have_had() { # "NAME jobs..." - each daemon has had this many more jobs, and logs it
     local name wanted=$1 got=""
     for name in root1 root2 leaf1 leaf2; do
         got+="$(($(jobs_of $name) - ${had[$name]})) "
@@ -105,8 +106,8 @@ result $? "a root is sent one vector a rack"
 have_had "2 2 1 1"
 result $? "a star leaves the leaves alone"
 
-# Sums without rounding have the same bits in a tree, in a star and without any service.
-hash_by() { # SERVICE, arguments of the example: what rank 0 prints of the sum
+# Sums without rounding have the same bits in a tree, in a star and without a service.
+hash_by() { # SERVICE, arguments of the example: the hash of the sum that rank 0 prints
     shown=("$net_dir/rank0.out")
     TRIB_SERVICE=$1 net_job "$build/examples/exact" "${@:2}"
     net_ended 60 0 1 2 3 && [ "$(net_status 0)" = 0 ] &&
@@ -118,7 +119,7 @@ result $? "exact: a tree, a star and no service make the same bits ($hashes)"
 have_had "2 2 1 1"
 
 # A rank of another rack has no link to a leaf, and the leaves have none to each other.
-links() { # HOST HOST: TCP connections but those to tribds' own port
+links() { # HOST HOST: TCP connections except those to the port of a tribd
     net_on "$1" ss -Htn "dst $(net_address "$2") and not sport = 4700" | wc -l
 }
 TRIB_SERVICE=$written net_job "$perf" allreduce --iters 10000000 --sizes 64K
@@ -186,7 +187,8 @@ lost "a leaf is told to end" TERM leaf1
 
 # --- a quorum ---
 
-# A plan that has one is made while a leaf is away; it cannot come along when the tree is whole.
+# A plan with a quorum is created while a leaf is away; it cannot move when the tree is
+# complete.
 shown=("$net_dir/rank0.out" "$dir/leaf1.log")
 TRIB_LOG=info TRIB_SERVICE_RETRY_MS=100 TRIB_SERVICE=$written net_job "$perf" allreduce --check \
     --quorum 0.5,deadline=5ms --iters 20000 --sizes 4K
@@ -201,7 +203,8 @@ result $? "a quorum, and the tree comes later: the ranks go on, and are right"
 result $? "that is said once, and not tried"
 # --- leaves on the hosts of the ranks ---
 
-# Two hosts of two ranks, each with a tribd that they reach by shared memory, and a root by TCP.
+# Two hosts of two ranks, each with a tribd that they reach through shared memory, and a
+# root by TCP.
 export TRIB_TRANSPORT=auto
 net_job_hosts=2 net_job_ranks=2
 start near0 0 4700
@@ -215,8 +218,8 @@ link_bytes() { # HOST: "sent received" on its link so far
         xargs
 }
 
-# NAME, arguments of trib-perf: on the links of both hosts, bytes each way a start, in thousandths
-# of a vector of 1 MiB. What a run does once is the same in both.
+# NAME, arguments of trib-perf: bytes each way per start on the links of both hosts, in
+# thousandths of a vector of 1 MiB. The setup of a run costs the same in both.
 vectors() {
     local host i before after sent=()
 
@@ -232,7 +235,7 @@ vectors() {
     echo "# $1: $(cat "$dir/vectors")thousandths of a vector a start: up, down of host0, of host1"
 }
 
-each_within() { # LEAST MOST: of what vectors has found, and there are four
+each_within() { # LEAST MOST: range for the results of vectors, of which there are four
     awk -v least="$1" -v most="$2" \
         '{ n += NF; for (i = 1; i <= NF; i++) bad += $i < least || $i > most } END { exit bad || n != 4 }' \
         "$dir/vectors"
@@ -245,16 +248,16 @@ TRIB_SERVICE=$above vectors "all at the root"
 each_within 2000 2300
 result $? "of a root alone there are two"
 
-# The leaf of host0 shares memory with its two ranks, and has TCP to the root alone. Ports 4700
-# are for admission.
+# The leaf of host0 shares memory with its two ranks, and uses TCP only to the root.
+# Ports 4700 are for admission.
 shown=("$net_dir/rank0.out" "$dir/near0.log")
 TRIB_SERVICE=$within_hosts net_job "$perf" allreduce --iters 10000000 --sizes 64K
-shared_by() { # DAEMON: pieces of memory that it shares
+shared_by() { # DAEMON: number of memory segments that it shares
     # shellcheck disable=SC2016
     net_on "${tribd_pid[$1]}" sh -c 'cat "/proc/$0/maps"' "$(cat "$dir/$1.pid")" |
         awk '/memfd:tributary/ { seen[$5] = 1 } END { for (i in seen) n++; print n + 0 }'
 }
-tcp_of() { # DAEMON: the addresses with which it has connections
+tcp_of() { # DAEMON: the addresses to which it has connections
     net_on "${tribd_pid[$1]}" ss -Htnp |
         awk -v pid="pid=$(cat "$dir/$1.pid")," 'index($0, pid) && $4 $5 !~ /:4700/ { print $5 }' |
         sed 's/:[0-9]*$//; s/^\[::ffff:\(.*\)\]$/\1/' | sort -u | xargs

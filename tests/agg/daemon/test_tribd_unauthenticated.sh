@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A tribd and unauthenticated peers, which have no key: thousands of their connections keep no job
-# out, and cost little.
-# shellcheck disable=SC2317 # the functions are called, by others
+# A tribd and unauthenticated peers without a key: thousands of their connections keep
+# no job out and cost little.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 ! missing curl "unauthenticated" || finish
 ! missing jq "unauthenticated" || finish
-export TRIB_STOP_TIMEOUT_MS=20000 # a busy machine is no stopped one
-HELD=512 # places for those who have not proved who they are
+export TRIB_STOP_TIMEOUT_MS=20000 # no rank on a busy machine counts as stopped
+HELD=512 # places for unauthenticated connections
 
 ticks() { # of the processor, 100 a second
     sed 's/^.*) //' "/proc/${daemon_pid[one]}/stat" | awk '{ print $12 + $13 }'
 }
-files() { # open ones
+files() { # number of open files
     find "/proc/${daemon_pid[one]}/fd" -mindepth 1 2>/dev/null | wc -l
 }
 have_come() { # CONNECTIONS
     status_of one ".events.connections >= $1"
 }
-comes_in() { # NAME: a job that is served, and right
+comes_in() { # NAME: a job that is served with correct sums
     service one expect "$1: a job comes in" 0 "" timeout -k 5 50 "$perf" allreduce -n 2 --check \
         --iters 3 --warmup 0 --sizes 4K
     right "$said" && ! grep -q "without aggregators" "$said"
@@ -45,7 +45,7 @@ for name in first second third; do
     comes_in "$name"
 done
 shown=("$dir/status" "$dir/one.log")
-used=$(($(ticks) - began)) # jobs and all
+used=$(($(ticks) - began)) # for jobs and everything else
 passed=$((($(date +%s%N) - from) / 10000000))
 echo "# $used ticks of $passed"
 [ $((2 * used)) -le "$passed" ] || [ "$slow" != 1 ]

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A tribd that is an ordinary user's, and jobs of other users on its host: they share memory as
-# descriptors that are handed over, for neither may look into the other's processes. What it takes of
-# a job by name, and whom it does not share memory with.
-# shellcheck disable=SC2317 # the functions are called, by others
+# A tribd of an ordinary user, and jobs of other users on its host: they share memory
+# through descriptors that are handed over, because neither may access the other's
+# processes. Also which jobs it accepts by name, and with which jobs it shares no
+# memory.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 [ "$(id -u)" = 0 ] || skip_all "only root can have other users' jobs"
 command -v setpriv >/dev/null || skip_all "there is no setpriv"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
-server=nobody other=daemon third=bin # users that every Debian has
+server=nobody other=daemon third=bin # users of every Debian system
 export TRIB_STOP_TIMEOUT_MS=60000
 unset TRIBD_TRANSPORTS
 
@@ -18,13 +19,13 @@ chmod 711 "$dir"
 for user in $server $other $third; do
     install -m 600 -o "$user" "$dir/key" "$dir/key.$user" || skip_all "no files of other users"
 done
-chown $server "$dir/key" # that of start_daemon
+chown $server "$dir/key" # the key of start_daemon
 mkdir -p "$dir/as/tribd"
 printf '#!/bin/sh\nexec setpriv --reuid=%s --regid=%s --clear-groups "%s" "$@"\n' $server \
     "$(id -g $server)" "$build/agg/daemon/tribd" >"$dir/as/agg/daemon/tribd"
 chmod 755 "$dir/as" "$dir/as/tribd" "$dir/as/agg/daemon/tribd"
 
-# USER, command…: with the address and the key
+# USER, command…: run it with the address and the key
 as() {
     local user=$1
     shift
@@ -35,10 +36,11 @@ user_job() { # USER, NAME: two ranks
     as "$1" TRIB_SERVICE_JOB="$2" timeout -k 5 120 "$perf" allreduce -n 2 --check --warmup 0 \
         --sizes 64K,4M --iters 20 >"$dir/job.log" 2>&1 </dev/null
 }
-served() { # it was right, and the service summed
+served() { # its sums were correct, and the service summed
     right "$dir/job.log" && ! grep -q "without aggregators" "$dir/job.log"
 }
-by() { # TRANSPORT: both ranks reach the service, which is rank 2, and it them
+# TRANSPORT: both ranks reach the service, which is rank 2, through it, and vice versa
+by() {
     [ "$(grep -c "peer 2 is reached by $1" "$dir/job.log")" = 2 ] &&
         [ "$(grep -c "peer [01] is reached by $1" "$dir/one.log")" = 2 ]
 }
@@ -57,7 +59,7 @@ user_job $third second && served && by shm
 result $? "and those of another job, of $third"
 
 fresh
-one_rank() { # NUMBER, USER: one of two, that meet by TCP
+one_rank() { # NUMBER, USER: one of two ranks that connect by TCP
     as "$2" TRIB_SERVICE_JOB=mixed TRIB_RANK="$1" TRIB_SIZE=2 TRIB_ROOT=127.0.0.1:"$root" \
         timeout -k 5 120 "$perf" allreduce --check --warmup 0 --sizes 64K --iters 20 \
         >"$dir/rank$1.log" 2>&1 </dev/null

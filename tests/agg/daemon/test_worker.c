@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a worker shares its thread among aggregators: these are no real ones, a step of
- * theirs sums a chunk. Their ranks are on other threads, so that time is counted in
- * looks of the worker: also in those that find nothing, as it goes on while all are
- * dry.
+ * How a worker shares its thread among aggregators. The aggregators are fake: a step of
+ * theirs sums a chunk. Their ranks are on other threads, so time is counted in polls of
+ * the worker, including idle ones, because it continues while all are dry.
  */
 #include "tests/harness/tribtest.h"
 
@@ -17,16 +16,16 @@ struct fake {
     struct trib_comm comm;
     uint64_t window; /* chunks that its ranks send at once; 0: as many as it can sum */
     uint64_t ready;
-    uint64_t dry_at; /* the look at which it had no more; its ranks send LATENCY looks
+    uint64_t dry_at; /* the poll at which it ran dry; its ranks send LATENCY polls
                       * later */
     _Atomic uint64_t chunks;
-    _Atomic int seen; /* how often the worker has looked at it */
+    _Atomic int seen; /* number of times the worker has polled it */
 };
 
 enum { LATENCY = 2 };
 
-static _Atomic bool begun;     /* all are there */
-static _Atomic uint64_t steps; /* of all */
+static _Atomic bool begun;     /* all have started */
+static _Atomic uint64_t steps; /* of all aggregators */
 static _Atomic uint64_t looks;
 
 bool aggregator_step(struct aggregator *agg)
@@ -47,7 +46,7 @@ bool aggregator_step(struct aggregator *agg)
     return true;
 }
 
-/* Peers of it that answer nothing hold it up, until this opens. */
+/* Unresponsive peers block its disposal until this opens. */
 static _Atomic bool gate = true;
 static _Atomic int held_up;
 
@@ -107,7 +106,8 @@ static void leave(struct worker *worker, struct fake *f)
     free(f);
 }
 
-/* The ratio of what one with three times the weight sums to what the other does. */
+/* Return the ratio of chunks summed by one with three times the weight to chunks summed
+ * by the other. */
 static double ratio(uint64_t window)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
@@ -141,16 +141,16 @@ TEST(test_weights)
     assert_true(r > 2.7 && r < 3.3);
 }
 
-/* One that has summed all that its ranks have sent has its turn again as soon as they
- * send more, and not only when the other has run dry, too. */
+/* An aggregator that has summed all chunks of its ranks gets a turn again as soon as
+ * they send more, not only after the other has run dry as well. */
 TEST(test_weights_of_those_that_run_dry)
 {
     const double r = ratio(8);
     assert_true(r > 1.8 && r < 3.3);
 }
 
-/* While aggregators are disposed of, and wait for peers that answer nothing, the worker
- * goes on to step the others: counted in chunks, whatever the time. */
+/* While aggregators are disposed of and wait for unresponsive peers, the worker keeps
+ * stepping the others: counted in chunks, independent of time. */
 TEST(test_a_disposal_stops_nobody)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of jobs for tests, and how to ask for slots in one line. */
+/* Tables of jobs for tests, and helpers to request slots in one line. */
 #ifndef TESTS_AGG_JOBS_JOBS_RIG_H
 #define TESTS_AGG_JOBS_JOBS_RIG_H
 

@@ -10,8 +10,8 @@
 
 struct client {
     struct trib_drr_member member; /* first */
-    uint64_t chunk;                  /* it uses whole ones */
-    uint64_t greed;                  /* more of them than it was told */
+    uint64_t chunk;                  /* it uses whole chunks */
+    uint64_t greed;                  /* chunks beyond its budget */
     uint64_t had;
     uint64_t turns;
 };
@@ -21,7 +21,7 @@ static struct client *as_client(struct trib_drr_member *member)
     return (struct client *)(void *)member;
 }
 
-/* One turn: whole chunks until the budget is used, then `greed` more. */
+/* Take one turn: whole chunks until the budget is used, then `greed` more. */
 static struct client *serve(struct trib_drr *share, bool more)
 {
     uint64_t budget = 0, used = 0;
@@ -55,7 +55,7 @@ TEST(test_turns_go_round)
 
     prepare(&share, c, 3);
     for (int i = 0; i < 9; i++) {
-        trib_drr_activate(&share, &c[i % 2].member); /* they are in the ring already */
+        trib_drr_activate(&share, &c[i % 2].member); /* they are already in the ring */
         assert_ptr_equal(serve(&share, true), &c[i % 3]);
     }
     assert_int_equal(c[0].had, 3 * TURN);
@@ -79,8 +79,8 @@ TEST(test_nobody)
     assert_null(trib_drr_next(&share, &budget));
 }
 
-/* Between any two moments, what each had per weight differs by a turn and a chunk of
- * each. */
+/* Between any two moments, the shares per weight differ by at most a turn and a chunk
+ * of each. */
 static void assert_fair(const struct client *c, const uint64_t *before, int n)
 {
     for (int i = 0; i < n; i++)
@@ -98,8 +98,8 @@ static void assert_fair(const struct client *c, const uint64_t *before, int n)
 
 TEST(test_fair_with_weights)
 {
-    /* The second always uses 20 chunks more than it is told; the third has chunks of
-     * many turns. */
+    /* The second always exceeds its budget by 20 chunks; the third has chunks of many
+     * turns. */
     struct client c[MEMBERS] = {
         {.chunk = 4096},
         {.chunk = 16384, .greed = 20},
@@ -134,7 +134,7 @@ TEST(test_fair_with_weights)
     }
 }
 
-/* A job that takes much, leaves and comes back has paid nothing with that. */
+/* A job that uses much, leaves and returns still has its debt. */
 TEST(test_debts_stay)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096, .greed = 100}};
@@ -151,8 +151,8 @@ TEST(test_debts_stay)
     assert_true(c[1].had > c[0].had - c[0].had / 50);
 }
 
-/* A job that wanted nothing for long has no more turns than others then, and is served
- * within a round. */
+/* A job that was idle for long then gets as many turns as others, and is served within
+ * a round. */
 TEST(test_idleness_saves_nothing)
 {
     struct client c[3] = {{.chunk = 4096}, {.chunk = 4096}, {.chunk = 4096}};
@@ -171,7 +171,7 @@ TEST(test_idleness_saves_nothing)
     assert_int_equal(c[2].turns, 101);
 }
 
-/* Alone nobody pays: what was owed to others is owed to none. */
+/* A single job pays nothing: its debt to others is cancelled. */
 TEST(test_alone)
 {
     struct client c = {.chunk = TURN * 1000};
@@ -182,7 +182,7 @@ TEST(test_alone)
         assert_ptr_equal(serve(&share, true), &c);
 }
 
-/* A turn in which nothing could be done is no credit for the next. */
+/* A turn without possible work is no credit for the next. */
 TEST(test_what_is_left_is_lost)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};
@@ -198,7 +198,8 @@ TEST(test_what_is_left_is_lost)
     }
 }
 
-/* However much one claims to have used, nothing overflows, and others go on. */
+/* However much a client claims to have used, nothing overflows, and the others
+ * continue. */
 TEST(test_absurd_claims)
 {
     struct client c[2] = {{.chunk = 4096}, {.chunk = 4096}};

@@ -12,7 +12,7 @@ TEST(test_admits_what_fits)
     assert_int_equal(a.slots, 384);
     struct trib_job_answer b = ask_for(jobs, T0, "train-8", "bob", 129, 0);
     assert_int_equal(b.verdict, TRIB_JOB_REFUSE); /* none, rather than fewer than it
-                                                   * wants */
+                                                   * requested */
     b = ask_for(jobs, T0, "train-8", "bob", 128, 0);
     assert_int_equal(b.verdict, TRIB_JOB_ADMIT);
     assert_int_equal(b.slots, 128);
@@ -27,8 +27,8 @@ TEST(test_admits_what_fits)
     trib_jobs_destroy(jobs);
 }
 
-/* Ranks that a job only declares are memory, too: of the job, of its user and of
- * all. */
+/* Ranks that a job only declares are charged as memory of the job, of its user and of
+ * the total. */
 TEST(test_ranks_are_charged)
 {
     struct trib_jobs_opts limits = plain;
@@ -139,8 +139,7 @@ TEST(test_waits_and_is_admitted)
     trib_jobs_destroy(jobs);
 }
 
-/* The order is that of users: the second job of one stands behind the first of
- * another. */
+/* Users take turns: the second job of one user is behind the first job of another. */
 TEST(test_positions)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -213,7 +212,7 @@ TEST(test_draining_takes_no_new_jobs)
     assert_int_equal(c.verdict, TRIB_JOB_REFUSE);
     assert_int_equal(c.id, 0);
     assert_says(c.text, "draining");
-    assert_int_equal(trib_jobs_view(jobs).n, 1); /* who runs goes on */
+    assert_int_equal(trib_jobs_view(jobs).n, 1); /* running jobs continue */
     assert_true(trib_jobs_remove(jobs, T0, a.id));
     trib_jobs_drain(jobs, false);
     assert_int_equal(ask_for(jobs, T0, "c", "cy", 1, 0).verdict, TRIB_JOB_ADMIT);
@@ -272,7 +271,7 @@ TEST(test_limits_of_users_and_jobs)
                         "bytes: request fewer or smaller slots");
 
     struct trib_job_answer b = ask_for(jobs, T0, "b", "ana", 120, 60 * S);
-    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the user's own limit, while 362 are
+    assert_int_equal(b.verdict, TRIB_JOB_QUEUE); /* the limit of the user, while 362 are
                                                   * free */
     assert_says(b.text,
                 "within the limits of user ana, it needs 120 slots and 106 of 256 are "
@@ -280,7 +279,7 @@ TEST(test_limits_of_users_and_jobs)
     struct trib_job_answer many = ask_for(jobs, T0, "c", "ana", 1, 60 * S);
     assert_says(many.text,
                 "the queue of user ana is full, with 1 of 1 jobs: retry later");
-    /* Others pass who is stopped by its own user's limits. */
+    /* Other users pass a job that is blocked by the limits of its own user. */
     assert_int_equal(ask_for(jobs, T0 + 50 * S, "d", "bob", 100, 0).verdict,
                      TRIB_JOB_ADMIT);
 
@@ -295,8 +294,8 @@ TEST(test_limits_of_users_and_jobs)
     trib_jobs_destroy(jobs);
 }
 
-/* Memory of plans counts against the limits of the job, of its user and of all, and
- * takes room from slots. */
+/* Memory of plans counts against the limits of the job, of its user and of the total,
+ * and reduces the memory for slots. */
 TEST(test_memory_of_plans)
 {
     const struct trib_jobs_opts opts = {
@@ -321,12 +320,12 @@ TEST(test_memory_of_plans)
                          .jobs = trib_jobs_view(jobs).jobs}, 0)), 250 * 1024);
 
     const struct trib_jobs_limits less = {.bytes = 200 * 1024};
-    trib_jobs_limit(jobs, &less, &less); /* what is held stays held */
+    trib_jobs_limit(jobs, &less, &less); /* holdings are kept */
     assert_says(ask_for(jobs, T0, "d", "ana", 100, 0).text,
                 "and 0 bytes of 200K bytes are free");
     assert_true(trib_jobs_remove(jobs, T0, id));
-    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node is not
-                                                                    * gone yet */
+    assert_int_equal(trib_jobs_view(jobs).held.bytes, 150 * 1024); /* its node has not
+                                                                    * ended yet */
     trib_quota_give_mt(&a, 150 * 1024);
     assert_int_equal(trib_jobs_view(jobs).held.bytes, 0);
     assert_int_equal(ask_for(jobs, T0, "e", "ana", 100, 0).verdict, TRIB_JOB_ADMIT);
@@ -416,7 +415,7 @@ TEST(test_bad_limits)
     trib_jobs_destroy(NULL);
 }
 
-/* A user has no more of a thread for having split its work. */
+/* A user gets no larger share of a thread by splitting work. */
 TEST(test_weights_on_a_thread)
 {
     struct trib_jobs *jobs = table(&plain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hundreds of random jobs of users who always have some waiting, and what they then
- * hold, counted here and not there.
+ * Hundreds of random jobs of users whose queues are never empty; their holdings are
+ * counted independently of the table.
  */
 #include "tests/harness/tribtest.h"
 
@@ -15,12 +15,12 @@
 #define PATIENCE_S 20
 #define HOLD_MAX_S 300
 
-/* How the jobs of a user are. */
+/* The kind of jobs of a user. */
 struct kind {
     uint32_t weight;
-    uint32_t slots_most; /* wanted: 1 to this */
+    uint32_t slots_most; /* requested: 1 to this */
     uint32_t hold_most_s;
-    uint32_t waiting; /* it always has so many in the queue */
+    uint32_t waiting; /* number of its jobs always in the queue */
     uint64_t slot_bytes;
 };
 
@@ -31,7 +31,7 @@ struct sim_job {
     uint64_t asked_ns;
     uint64_t began_ns; /* 0: it waits */
     uint64_t ends_ns;
-    uint32_t position; /* when it asked */
+    uint32_t position; /* place in the queue at its request */
 };
 
 struct sim {
@@ -44,7 +44,7 @@ struct sim {
     uint32_t n;
     double held[USERS_MAX]; /* dominant share × seconds */
     uint32_t admitted[USERS_MAX];
-    double longest_s[USERS_MAX]; /* wait */
+    double longest_s[USERS_MAX]; /* longest wait */
     uint64_t draws;
     uint64_t now_ns;
     uint64_t seed;
@@ -68,7 +68,7 @@ static double dominant(const struct sim *sim, uint32_t user, uint32_t slots)
     return of_slots > of_bytes ? of_slots : of_bytes;
 }
 
-/* The oracle: what is held, from our own books. */
+/* The oracle: holdings computed from the books of the test. */
 static void check_limits(const struct sim *sim)
 {
     struct trib_jobs_view view = trib_jobs_view(sim->jobs);
@@ -152,7 +152,7 @@ static void refill(struct sim *sim)
     }
 }
 
-/* The next job that ends, does; some of them by dying. */
+/* End the next job that is due; some of them die. */
 static void end_one(struct sim *sim)
 {
     uint32_t first = UINT32_MAX;
@@ -162,7 +162,7 @@ static void end_one(struct sim *sim)
             (first == UINT32_MAX ||
              sim->running[i].ends_ns < sim->running[first].ends_ns))
             first = i;
-    assert_true(first < sim->n); /* somebody runs while jobs wait */
+    assert_true(first < sim->n); /* some job runs while jobs wait */
     struct sim_job job = sim->running[first];
     if (job.ends_ns > sim->now_ns)
         sim->now_ns = job.ends_ns;
@@ -203,7 +203,7 @@ static void simulate(struct sim *sim, uint32_t ends)
     trib_jobs_destroy(sim->jobs);
 }
 
-/* (Σ x)² / (n Σ x²): 1 where all have the same. */
+/* (Σ x)² / (n Σ x²): 1 if all have the same. */
 static double jain(const struct sim *sim)
 {
     double sum = 0, squares = 0;
@@ -271,7 +271,7 @@ TEST(test_weights)
     }
 }
 
-/* Memory counts where a job takes more of it than of the slots. */
+/* Memory counts if a job uses a larger share of it than of the slots. */
 TEST(test_dominant_share)
 {
     static const struct kind kinds[] = {
@@ -306,9 +306,9 @@ TEST(test_limits_hold)
 
 /*
  * A user of the whole service at a time, among many who always have small jobs that
- * fit. Who is next waits until all that runs has ended, at most HOLD_MAX_S after
- * others' patience has; and one is next once others have had what it had: with n users,
- * it gets an n-th of the time.
+ * fit. The next user waits until all running jobs have ended, at most HOLD_MAX_S after
+ * the patience of others has ended. A user is next once the others have had as much:
+ * with n users, it gets an n-th of the time.
  */
 TEST(test_nobody_starves)
 {
@@ -332,11 +332,11 @@ TEST(test_nobody_starves)
 
 /* --- one slot after the other --- */
 
-/* Jobs of ana and of bob that take all there is for 10 s each. */
+/* Jobs of ana and of bob that each use everything for 10 s. */
 struct relay {
     struct trib_jobs *jobs;
     uint64_t now_ns;
-    uint64_t runs; /* id */
+    uint64_t runs; /* id of the running job */
 };
 
 static void queue_up(struct relay *relay, const char *user, int n)
@@ -352,7 +352,7 @@ static void queue_up(struct relay *relay, const char *user, int n)
     }
 }
 
-/* How many of the next n are ana's. */
+/* Return how many of the next n jobs are ana's. */
 static uint32_t of_ana(struct relay *relay, int n)
 {
     uint32_t count = 0;
@@ -377,8 +377,8 @@ static struct relay start_relay(void)
     return relay;
 }
 
-/* A user who comes back after a long time has saved nothing up, and one who used much
- * has not lost that. */
+/* A user who returns after a long time has saved no credit, and one who used much has
+ * no debt. */
 TEST(test_idleness_saves_nothing)
 {
     struct relay relay = start_relay();
@@ -390,7 +390,7 @@ TEST(test_idleness_saves_nothing)
     trib_jobs_destroy(relay.jobs);
 }
 
-/* A weight is of what comes: nothing is paid for what was held with another. */
+/* A weight applies to the future: earlier use under another weight is not paid for. */
 TEST(test_new_weights)
 {
     struct relay relay = start_relay();

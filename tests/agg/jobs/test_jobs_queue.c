@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In which order jobs that wait are admitted, and what idle jobs lend meanwhile. */
+/* In which order waiting jobs are admitted, and what idle jobs lend. */
 #include "tests/agg/jobs/jobs_rig.h"
 
-/* One that is next lets others pass for 10 s, and nobody after that. */
+/* The job that is next lets others pass for 10 s, and none after that. */
 TEST(test_a_large_job_is_not_passed_for_ever)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -27,7 +27,7 @@ TEST(test_a_large_job_is_not_passed_for_ever)
     trib_jobs_destroy(jobs);
 }
 
-/* A queue that is full is for those who would wait: who fits comes in. */
+/* A full queue refuses jobs that would wait: jobs that fit are admitted. */
 TEST(test_a_full_queue_keeps_nobody_who_fits)
 {
     struct trib_jobs_opts opts = plain;
@@ -54,7 +54,7 @@ TEST(test_a_full_queue_keeps_nobody_who_fits)
     trib_jobs_destroy(jobs);
 }
 
-/* Those of one user wait for each other, and leave the rest of the queue to others. */
+/* Jobs of one user wait for each other and leave the rest of the queue to others. */
 TEST(test_queues_of_users)
 {
     struct trib_jobs_opts opts = plain;
@@ -80,13 +80,12 @@ TEST(test_queues_of_users)
 }
 
 /* A job that can run only when all others have ended, while one runs for ever: it keeps
- * slots free for half of the time, and no more, whether it stays or leaves and comes
- * back. */
+ * slots free for at most half of the time, whether it stays or leaves and returns. */
 TEST(test_the_gate_opens)
 {
     struct trib_jobs_opts opts = plain;
 
-    opts.gate_ns = 60 * S; /* behind 10 s of patience */
+    opts.gate_ns = 60 * S; /* after 10 s of patience */
     struct trib_jobs *jobs = table(&opts);
     ask_for(jobs, T0, "ever", "dan", 12, 0);
     struct trib_job_answer big = ask_for(jobs, T0, "big", "bob", 512, 100000 * S);
@@ -106,7 +105,7 @@ TEST(test_the_gate_opens)
     shut_s = 0;
     for (uint64_t s = 2000; s <= 4000; s++) {
         struct trib_job_answer change, a;
-        if (s % 50 == 0) /* it gives the gate up before it would have to */
+        if (s % 50 == 0) /* it releases the gate before it must */
             big = ask_for(jobs, T0 + s * S, "big", "bob", 512, 45 * S);
         while (trib_jobs_next(jobs, T0 + s * S, &change))
             continue;
@@ -119,7 +118,7 @@ TEST(test_the_gate_opens)
     trib_jobs_destroy(jobs);
 }
 
-/* It comes in all the same, however long the others last. */
+/* It is admitted in the end, however long the others run. */
 TEST(test_a_large_job_comes_in)
 {
     enum { LASTS_S = 500, MANY = 8 };
@@ -155,7 +154,8 @@ TEST(test_a_large_job_comes_in)
     trib_jobs_destroy(jobs);
 }
 
-/* An idle job's slots are for others until it sums again; its memory is its own. */
+/* The slots of an idle job are lent to others until it sums again; its memory is not
+ * lent. */
 TEST(test_idle_jobs_lend)
 {
     struct trib_jobs_opts opts = plain;
@@ -167,7 +167,7 @@ TEST(test_idle_jobs_lend)
     struct trib_job_answer b = ask_for(jobs, T0, "b", "bob", 300, 60 * S);
     assert_int_equal(b.verdict, TRIB_JOB_QUEUE);
     trib_jobs_lend(jobs, a.id, true);
-    trib_jobs_lend(jobs, a.id, true); /* which changes nothing */
+    trib_jobs_lend(jobs, a.id, true); /* no effect */
     assert_int_equal(trib_jobs_view(jobs).lent, 512);
     assert_true(
         trib_jobs_at(&(struct trib_jobs_view){.jobs = trib_jobs_view(jobs).jobs}, 0)
@@ -180,24 +180,23 @@ TEST(test_idle_jobs_lend)
     assert_says(c.text, "it needs 200K bytes and 188K bytes of 1000K bytes are free");
     c = ask_for(jobs, T0 + S, "c", "cy", 100, 0);
     assert_int_equal(c.verdict, TRIB_JOB_ADMIT);
-    trib_jobs_lend(jobs, a.id, false); /* all go on, and nobody comes until it fits
-                                        * again */
+    trib_jobs_lend(jobs, a.id, false); /* all continue, and no job is admitted until it
+                                        * fits again */
     assert_int_equal(trib_jobs_view(jobs).held.slots, 912);
     assert_int_equal(trib_jobs_view(jobs).lent, 0);
     assert_says(ask_for(jobs, T0 + S, "d", "dan", 1, 0).text, "0 of 512 are free");
     trib_jobs_lend(jobs, a.id, true);
-    assert_true(trib_jobs_remove(jobs, T0 + 2 * S, a.id)); /* what it lent leaves with
-                                                           * it */
+    assert_true(trib_jobs_remove(jobs, T0 + 2 * S, a.id)); /* its loans end with it */
     assert_int_equal(trib_jobs_view(jobs).lent, 0);
     assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 113, 0).verdict,
                      TRIB_JOB_REFUSE);
     assert_int_equal(ask_for(jobs, T0 + 2 * S, "d", "dan", 112, 0).verdict,
                      TRIB_JOB_ADMIT);
-    trib_jobs_lend(jobs, 12345, true); /* there is no such job */
+    trib_jobs_lend(jobs, 12345, true); /* no such job */
     trib_jobs_destroy(jobs);
 }
 
-/* Twice as many as there are, and no more. */
+/* Lend at most as many slots as there are, once. */
 TEST(test_lent_once)
 {
     struct trib_jobs *jobs = table(&plain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * serve - shows the sample service at a free port of loopback, which it prints, until
- * its input ends. Bytes go on being counted, and train-7 stands still.
+ * serve - serve the sample at a free port of loopback, which it prints, until its input
+ * ends. Byte counters keep rising, and train-7 stays stalled.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct show {
     uint64_t start_ns;
 };
 
-/* The clock of the sample began at SAMPLE_T0. */
+/* The clock of the sample starts at SAMPLE_T0. */
 static trib_status_t view(void *arg, struct trib_service_view *out)
 {
     const struct show *show = arg;

@@ -37,7 +37,8 @@ static void start(struct stage *stage, struct trib_http_opts opts)
     opts.view = view;
     opts.arg = stage;
     if (!opts.timeout_s)
-        opts.timeout_s = 3600; /* whatever ends sooner is not ended by that */
+        opts.timeout_s = 3600; /* long: connections that end sooner end for another
+                                * reason */
     if (trib_http_start(&opts, &err, &stage->http)) {
         sample_destroy(&stage->sample);
         if (err.status == TRIB_ERR_UNSUPPORTED)
@@ -66,8 +67,8 @@ static int dial(const struct stage *stage)
     return fd;
 }
 
-/* All that comes until the other side closes, with a zero; "" when it takes longer than
- * patience. */
+/* Return all data until the other side closes, with a terminating zero; "" on
+ * timeout. */
 static char *hear(int fd)
 {
     uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
@@ -132,7 +133,7 @@ static const char *body(const char *text)
     return end + 4;
 }
 
-/* --- what is there --- */
+/* --- pages --- */
 
 TEST(test_metrics)
 {
@@ -167,7 +168,7 @@ TEST(test_status)
     stop(&stage);
 }
 
-/* Nothing that the page would fetch from elsewhere, nor any of it as markup. */
+/* The page fetches nothing from elsewhere and escapes all names. */
 TEST(test_page)
 {
     struct stage stage;
@@ -265,8 +266,7 @@ TEST(test_endless_header)
     for (int i = 0; i < 100; i++)
         if (send(fd, line, sizeof(line), MSG_NOSIGNAL) < 0)
             break;
-    char *text = hear(fd); /* or nothing, if it was closed while this side still
-                            * wrote */
+    char *text = hear(fd); /* or nothing, if it was closed during the write */
     assert_false(trib_deadline_passed(deadline));
     assert_true(!text[0] || strncmp(text, "HTTP/1.1 4", 10) == 0);
     free(text);
@@ -289,9 +289,9 @@ TEST(test_no_memory)
     stop(&stage);
 }
 
-/* --- who is in the way --- */
+/* --- misbehaving clients --- */
 
-/* Is it closed from the other side? */
+/* Return true if the other side has closed the connection. */
 static bool is_closed(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -300,8 +300,8 @@ static bool is_closed(int fd)
     return poll(&p, 1, 50) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) <= 0;
 }
 
-/* Some that say nothing for as long as they like: who asks has an answer all the same,
- * and the oldest of them are closed. */
+/* Silent connections that stay open: a client still gets an answer, and the oldest of
+ * them are closed. */
 TEST(test_silent_connections_make_place)
 {
     enum { SILENT = 100, PLACES = 4 };
@@ -312,7 +312,7 @@ TEST(test_silent_connections_make_place)
     start(&stage, (struct trib_http_opts){.connections = PLACES, .lifetime_s = 3600});
     for (int i = 0; i < SILENT; i++) {
         silent[i] = dial(&stage);
-        if (i % 2) /* half of them have begun to ask */
+        if (i % 2) /* half of them have sent part of a request */
             assert_int_equal(send(silent[i], "GET /", 5, MSG_NOSIGNAL), 5);
     }
     const uint64_t before = trib_now_ns();
@@ -331,8 +331,7 @@ TEST(test_silent_connections_make_place)
     stop(&stage);
 }
 
-/* Nobody else comes: it is closed when nothing has moved on it for as long as it
- * may. */
+/* Without other clients, a connection is closed after the limit without progress. */
 TEST(test_silent_connections_are_closed)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());
@@ -346,7 +345,7 @@ TEST(test_silent_connections_are_closed)
     stop(&stage);
 }
 
-/* One that never stops sending, byte by byte, is closed when its time is up. */
+/* A client that never stops sending, byte by byte, is closed at its deadline. */
 TEST(test_slow_connections_are_closed)
 {
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

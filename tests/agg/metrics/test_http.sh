@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the service shows, read by those for whom it is: Prometheus itself and a browser.
-# shellcheck disable=SC2317 # the functions are called, by others
+# The status output read by its consumers: Prometheus and a browser.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/harness/seen.sh"
@@ -14,7 +14,7 @@ at_exit() {
     wait
 }
 
-# Until its input ends, which is when this script does, in whatever way.
+# It runs until its input ends, which is when this script exits for any reason.
 mkfifo "$dir/input"
 "$build/tests/agg/metrics/serve" <"$dir/input" >"$dir/port" 2>"$dir/serve.err" 9>&- &
 server=$!

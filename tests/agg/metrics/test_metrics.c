@@ -17,7 +17,7 @@ TEST(test_adds_up_writers)
     second->lag[0].rank = 4;
     trib_metrics_count(second, TRIB_JOB_COUNTS_CHUNKS, 2);
     trib_metrics_slots(second, 3);
-    trib_metrics_lag(second, 0, 100000); /* a bound belongs to what is below it */
+    trib_metrics_lag(second, 0, 100000); /* a bound is inclusive */
     trib_metrics_lag(second, 0, 100001);
     trib_metrics_time(second, TRIB_TIME_CHUNK, UINT64_MAX / 4);
     assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
@@ -51,7 +51,7 @@ TEST(test_adds_up_writers)
     sample_destroy(&s);
 }
 
-/* The ranks whose contributions came latest are kept, in their order. */
+/* The ranks with the latest contributions are kept, in order. */
 TEST(test_latest_ranks)
 {
     enum { RANKS = 4096 };
@@ -79,7 +79,7 @@ TEST(test_reasons_and_places)
     trib_metrics_reason_mt(s.metrics, TRIB_LOST_FOR_KICKED);
     trib_metrics_place_mt(s.metrics, 1, &place);
     place.host[0].ranks = 4;
-    trib_metrics_place_mt(s.metrics, 1, &place); /* the last one counts */
+    trib_metrics_place_mt(s.metrics, 1, &place); /* the last place counts */
     assert_ok(trib_metrics_view_mt(s.metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_REFUSED], 2);
     assert_int_equal(view.events[TRIB_SERVICE_COUNTS_LOST], 1);
@@ -115,7 +115,7 @@ static struct trib_operation operation(uint64_t number, uint64_t moved_ns)
                                    .waits_for = 1};
 }
 
-/* A job on several threads shows the operation that has stood still for longest. */
+/* A job on several threads shows the operation that has stalled longest. */
 TEST(test_stuck)
 {
     struct sample s;
@@ -141,7 +141,7 @@ TEST(test_stuck)
     sample_destroy(&s);
 }
 
-/* Totals never fall, though jobs go. */
+/* Totals never fall, although jobs end. */
 TEST(test_what_is_gone_counts)
 {
     struct sample s;
@@ -180,7 +180,8 @@ struct stage {
     _Atomic int done;
 };
 
-/* Ranks 1 to 4 sum; 0 looks on, opens and closes another job, and publishes. */
+/* Ranks 1 to 4 sum; rank 0 opens and closes another job, publishes, and checks the
+ * totals. */
 static int play(int rank, int size, void *arg)
 {
     struct stage *stage = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Output: the text of Prometheus, judged by its own promtool, and JSON.
+ * Output: the text format of Prometheus, checked by promtool, and JSON.
  */
 #include "tests/harness/tribtest.h"
 
@@ -102,9 +102,8 @@ TEST(test_lines)
     finish(&s, &view);
 }
 
-/* The rules of the format that a scraper holds us to, where promtool is missing: each
- * metric has HELP and TYPE once, its samples stand together behind these, and no two
- * have the same labels. */
+/* The rules of the text format where promtool is missing: each metric has one HELP and
+ * one TYPE, its samples follow these together, and no two have the same labels. */
 static void assert_exposition(const char *text)
 {
     static char seen[1 << 21], metric[256];
@@ -151,12 +150,12 @@ static void assert_promtool(const char *text)
     assert_int_equal(pclose(to), 0);
 }
 
-/* Names such as no table of jobs lets in. */
+/* Names that no table of jobs accepts. */
 static void make_hostile(struct trib_service_view *view)
 {
     strcpy(view->jobs[0].job.name, "a\nb\\\"\xff\xc3(\x01} 1\n# HELP x");
     strcpy(view->jobs[0].job.user, "\"} 1\ntribd_slots 7\n");
-    memset(view->jobs[1].job.name, 'x', TRIB_JOB_NAME_BYTES); /* without an end */
+    memset(view->jobs[1].job.name, 'x', TRIB_JOB_NAME_BYTES); /* without a terminator */
 }
 
 TEST(test_promtool)
@@ -185,7 +184,7 @@ TEST(test_promtool_without_jobs)
     free(text);
 }
 
-/* A job of many ranks, each of which lags, is no burden for who scrapes. */
+/* A job of many lagging ranks does not make the page large. */
 TEST(test_many_ranks)
 {
     enum { RANKS = 4096, MOST = 200 << 10 };
@@ -275,7 +274,8 @@ TEST(test_decimal_comma)
     setlocale(LC_ALL, "C");
 }
 
-/* A job that ends and comes again adds no series, and one that has gone has none. */
+/* A job that ends and starts again adds no series, and a job that has ended has
+ * none. */
 TEST(test_series)
 {
     struct sample s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by tests of authentication: a folder with key files, a munged of its own, two
- * sides whose frames can be looked at and changed on the way.
+ * Shared by tests of authentication: a folder with key files, a separate munged, and
+ * two sides whose frames can be inspected and changed in transit.
  */
 #ifndef TESTS_AGG_PROTOCOL_AUTHTEST_H
 #define TESTS_AGG_PROTOCOL_AUTHTEST_H
@@ -30,7 +30,7 @@ static inline char *authtest_path(const char *name, char path[128])
     return path;
 }
 
-/* A file of n bytes that differ, by `seed` from other files. */
+/* Create a file of n bytes that depend on `seed`. */
 static inline void authtest_file(const char *name, size_t n, mode_t mode, unsigned seed)
 {
     char path[128];
@@ -47,8 +47,8 @@ static inline void authtest_file(const char *name, size_t n, mode_t mode, unsign
     close(fd);
 }
 
-/* Lets one more user read the file, and the group as `group` says, by an access control
- * list. False where the file system has none. */
+/* Allow one more user to read the file, and the group as `group` says, with an access
+ * control list. Return false if the file system has none. */
 static inline bool authtest_list(const char *name, unsigned user, unsigned group)
 {
     char path[128];
@@ -119,7 +119,7 @@ static inline trib_status_t authtest_open(const char *method, const char *key,
     return trib_auth_open(&opts, err, out);
 }
 
-/* An aggregator that accepts two keys. */
+/* Open an aggregator that accepts two keys. */
 static inline trib_status_t authtest_open_keys(const char *key, const char *previous,
                                                struct trib_error *err,
                                                struct trib_auth **out)
@@ -143,7 +143,7 @@ static inline bool munged_answers(const struct munged *munged)
     return answers;
 }
 
-/* A munged of a realm of its own; it ends with this process. */
+/* Start a munged with a separate realm; it ends with this process. */
 static inline void munged_start(const char *name, unsigned seed, struct munged *out)
 {
     char options[5][160];
@@ -205,18 +205,18 @@ struct frame {
 struct side {
     enum trib_control_role role;
     const struct trib_auth *auth;
-    uid_t uid; /* as whom it runs; 0: as the test does */
+    uid_t uid; /* user it runs as; 0: the user of the test */
     struct trib_handshake *hs;
     struct trib_error err;
-    trib_status_t status; /* of the last frame; TRIB_OK: it trusts the other */
+    trib_status_t status; /* of the last frame; TRIB_OK: it trusts the other side */
 };
 
 struct meeting {
     struct side job;
     struct side aggregator;
-    struct frame sent[AUTHTEST_FRAMES]; /* as they were sent */
+    struct frame sent[AUTHTEST_FRAMES]; /* as sent */
     int n_sent;
-    /* May change what is under way; false: it is lost. */
+    /* May change a frame in transit; false: the frame is lost. */
     bool (*meddle)(struct meeting *m, struct frame *frame, int number);
     void *arg;
     int number;
@@ -245,7 +245,7 @@ static inline void meeting_end(struct meeting *m)
     trib_handshake_free(m->aggregator.hs);
 }
 
-/* Give a side what came for it; what it answers, or a frame of 0 bytes. */
+/* Pass a received frame to a side. Return its answer, or a frame of 0 bytes. */
 static inline struct frame side_take(struct side *side, const struct frame *in)
 {
     struct frame out = {.from = side->role};
@@ -267,7 +267,7 @@ static inline struct frame side_take(struct side *side, const struct frame *in)
     return out;
 }
 
-/* From HELLO until nobody has anything to say. */
+/* Run from HELLO until neither side sends. */
 static inline void meeting_run(struct meeting *m)
 {
     struct frame next = {.from = TRIB_CONTROL_JOB};

@@ -18,13 +18,12 @@ static struct trib_auth *open_auth(const char *method, const char *key)
     return auth;
 }
 
-/* The methods by which both sides know each other; a test with METHODS runs once for
- * each. */
+/* Methods of authentication of both sides; a test with METHODS runs once for each. */
 struct method {
     const char *name;
     int frames; /* of a handshake */
     bool names_user;
-    const char *reflected; /* what a job says that gets its own AUTH back */
+    const char *reflected; /* the error of a job that gets its own AUTH back */
 };
 
 static const struct method methods[] = {
@@ -42,8 +41,8 @@ static void need_munged(void)
         tribtest_skip("there is no munged, or no MUNGE in this build");
 }
 
-/* A job and an aggregator that meet by a method; trib_auth_free(m->job.auth) ends
- * it. */
+/* Open a job and an aggregator that authenticate by a method;
+ * trib_auth_free(m->job.auth) ends it. */
 static struct trib_auth *open_meeting(const struct method *how, struct meeting *m)
 {
     if (how->names_user)
@@ -62,7 +61,7 @@ static void check_failed(const struct meeting *m, const struct side *side,
     assert_false(meeting_well(m));
 }
 
-/* Who trusts whom ----------------------------------------------------------------- */
+/* Trust --------------------------------------------------------------------------- */
 
 static void test_meets(void **state)
 {
@@ -94,7 +93,7 @@ static bool all_zero(const void *bytes, size_t n)
     return n == 0;
 }
 
-/* Once the seal is made, nothing is left by which it could be made again. */
+/* Once the seal exists, nothing is left to derive it again. */
 static void test_forgets(void **state)
 {
     struct meeting m;
@@ -153,8 +152,8 @@ static void test_wrong_key(void **state)
     trib_auth_free(b);
 }
 
-/* An aggregator whose key is being replaced takes jobs with either key, and no other;
- * a job takes one key alone. */
+/* While its key is being replaced, an aggregator accepts jobs with either key, and no
+ * other; a job accepts one key only. */
 static void test_previous_key(void **state)
 {
     static const struct {
@@ -238,7 +237,7 @@ static void test_other_realm(void **state)
     trib_auth_free(b);
 }
 
-/* A user who is neither root, nor that of the other side, nor named by it. */
+/* A user who is neither root, nor the user of the other side, nor named by it. */
 static void test_users(void **state)
 {
     static const uid_t named[] = {4711, 65534};
@@ -274,7 +273,7 @@ static void test_users(void **state)
     trib_auth_free(open_to);
 }
 
-/* On the way ---------------------------------------------------------------------- */
+/* In transit ---------------------------------------------------------------------- */
 
 static bool flip(struct meeting *m, struct frame *frame, int number)
 {
@@ -284,8 +283,8 @@ static bool flip(struct meeting *m, struct frame *frame, int number)
 }
 
 /*
- * A bit flipped in any byte of any frame: whoever received it does not trust the other;
- * and where it was not the very last frame, neither does the one who sent it.
+ * A bit flipped in any byte of any frame: the receiver does not trust the sender.
+ * Unless it was the last frame, the sender does not trust the receiver either.
  */
 static void test_flipped_bits(void **state)
 {
@@ -304,7 +303,7 @@ static void test_flipped_bits(void **state)
         for (m.at = 0; m.at < lengths[m.number]; m.at++) {
             meeting_run(&m);
             bool to_job = m.sent[m.number].from == TRIB_CONTROL_AGGREGATOR;
-            /* A credential may be shorter this time: then nothing was flipped. */
+            /* A credential may be shorter this time: then no bit was flipped. */
             if (m.at >= m.sent[m.number].n)
                 assert_true(meeting_well(&m));
             else if (meeting_well(&m) ||
@@ -317,7 +316,7 @@ static void test_flipped_bits(void **state)
     trib_auth_free(auth);
 }
 
-/* Somebody on the way wants the weaker method. */
+/* An attacker in the middle tries to force the weaker method. */
 static bool hello_offers(struct meeting *m, struct frame *frame, int number)
 {
     if (number == 0)
@@ -361,7 +360,7 @@ static void test_downgrade(void **state)
     trib_auth_free(both);
 }
 
-/* Replays the words of the job, or of the aggregator, to a new one. */
+/* Replay the frames of the job, or of the aggregator, to a new one. */
 static void replay(struct meeting m, enum trib_control_role whom,
                    const struct method *how)
 {
@@ -400,7 +399,7 @@ static void test_replay(void **state)
     trib_auth_free(auth);
 }
 
-/* In the place of the aggregator somebody sends each AUTH of the job back to it. */
+/* An attacker in the middle sends each AUTH of the job back to it. */
 static void test_reflection(void **state)
 {
     const struct method *how = *state;
@@ -410,7 +409,7 @@ static void test_reflection(void **state)
 
     meeting_begin(&m);
     assert_ok(trib_handshake_begin(m.job.hs, NULL, frame.bytes, &frame.n));
-    frame = side_take(&m.aggregator, &frame); /* WELCOME: anybody can say that */
+    frame = side_take(&m.aggregator, &frame); /* WELCOME: any peer can send that */
     frame = side_take(&m.job, &frame);
     assert_true(frame.n > 0);
     frame.from = TRIB_CONTROL_AGGREGATOR;
@@ -421,7 +420,7 @@ static void test_reflection(void **state)
     trib_auth_free(auth);
 }
 
-/* Messages that make no sense where they come. */
+/* Messages that are not expected at that point. */
 static void test_out_of_turn(void **state)
 {
     struct trib_auth *auth = open_auth("key", "key");
@@ -446,7 +445,7 @@ static void test_out_of_turn(void **state)
     trib_auth_free(auth);
 }
 
-/* What there is to authenticate by ------------------------------------------------ */
+/* Means of authentication --------------------------------------------------------- */
 
 static void refuses(const char *method, const char *key, const char *sentence)
 {
@@ -512,7 +511,7 @@ static void test_nothing_there(void **state)
     refuses("", NULL, "use auto, munge, key or none");
 }
 
-/* A munged that is stopped is given up, and what had been asked does no harm. */
+/* A stopped munged is abandoned, and the pending request has no effect. */
 static void test_stopped_munged(void **state)
 {
     struct trib_auth *auth;
@@ -531,7 +530,7 @@ static void test_stopped_munged(void **state)
     kill(munged.pid, SIGCONT);
     check_failed(&m, &m.job, TRIB_ERR_CONFIG, "munged does not answer");
     assert_status(opened, TRIB_ERR_CONFIG);
-    /* 2 s for each of its questions; a busy machine takes its own time beside */
+    /* 2 s for each request; a busy machine adds its own time */
     assert_in_range(took / 1000000, 0, 60000 * (uint64_t)tribtest_slowness());
     meeting_end(&m);
     meeting_run(&m);
@@ -540,7 +539,8 @@ static void test_stopped_munged(void **state)
     trib_auth_free(auth);
 }
 
-/* Built without libsodium: only "none" is left, and the others say what to install. */
+/* Built without libsodium: only "none" is available, and the errors of the others name
+ * the package to install. */
 static void test_without_libsodium(void **state)
 {
     struct trib_auth *none = open_auth("none", NULL);

@@ -14,8 +14,8 @@ struct golden {
     const char *hex;
 };
 
-/* One of each kind, with its bytes by agg/protocol/control.def: written by
- * hand and not by its code. */
+/* One message of each kind, with its bytes by agg/protocol/control.def: written by
+ * hand, not generated. */
 static const struct golden golden[] = {
     {{.kind = TRIB_CONTROL_HELLO,
       .hello = {.version_min = 1,
@@ -139,7 +139,7 @@ static size_t from_hex(const char *hex, uint8_t *out)
     return n;
 }
 
-/* The message of a kind in `golden`. */
+/* Copy the message of a kind from `golden`. */
 static void fill(enum trib_control_kind kind, struct trib_control *m)
 {
     size_t i = 0;
@@ -175,7 +175,7 @@ static trib_status_t read_one(const uint8_t *bytes, size_t n,
 
 /* Messages ------------------------------------------------------------------------- */
 
-/* The bytes that lie elsewhere; NULL: it has none. */
+/* Return the bytes stored separately; NULL: none. */
 static struct trib_control_bytes *rest_of(struct trib_control *m)
 {
     switch (m->kind) {
@@ -223,7 +223,7 @@ TEST(test_golden)
     }
 }
 
-/* Whatever is cut off is asked for, and never read. */
+/* A truncated message asks for the missing bytes and never reads them. */
 TEST(test_cut_at_every_byte)
 {
     uint8_t bytes[256];
@@ -238,7 +238,7 @@ TEST(test_cut_at_every_byte)
             memcpy(exact, bytes, cut);
             assert_status(trib_control_parse(exact, cut, 0, sender(kind), &frame),
                           TRIB_INPROGRESS);
-            /* A shorter credential is one, too, and so are a shorter tree and fewer
+            /* A shorter credential is valid, too, and so are a shorter tree and fewer
              * elements. */
             const size_t shortest = kind == TRIB_CONTROL_JOIN          ? n - 3
                                     : kind == TRIB_CONTROL_STORE_PUSH  ? n - 3
@@ -306,7 +306,7 @@ TEST(test_malformed)
     }
 }
 
-/* A message that would be refused when read cannot be written. */
+/* A message that a reader would refuse cannot be written. */
 TEST(test_limits)
 {
     static uint8_t bytes[TRIB_CONTROL_FRAME_BYTES];
@@ -358,7 +358,8 @@ TEST(test_limits)
     assert_status(trib_control_put(&m, bytes, used - 1, &used), TRIB_ERR_OVERFLOW);
 }
 
-/* The largest of each, and one more, which is refused as soon as the head is there. */
+/* The largest message of each kind is valid; one byte more is refused as soon as the
+ * head arrives. */
 TEST(test_oversize)
 {
     static const struct {
@@ -440,7 +441,7 @@ TEST(test_split_reads)
     }
 }
 
-/* Two frames and half a third one with one read; then the other half. */
+/* Two frames and half a third in one read; then the other half. */
 TEST(test_several_at_once)
 {
     uint8_t bytes[256];
@@ -507,7 +508,8 @@ TEST(test_back_pressure)
     trib_control_conn_free(conn);
 }
 
-/* The peer's last words are read before its end is noticed. */
+/* The last messages of the peer are read before the end of the connection is
+ * noticed. */
 TEST(test_end)
 {
     uint8_t bytes[256];

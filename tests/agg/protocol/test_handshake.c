@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A job and an aggregator of several releases: which version of the control protocol
- * they speak, and what they say where there is none. tests/agg/protocol/test_auth.c has
- * who proves what.
+ * they use, and the error if none is common. tests/agg/protocol/test_auth.c covers the
+ * proofs.
  */
 #include "tests/agg/protocol/authtest.h"
 
@@ -24,7 +24,7 @@ static void check_failed(const struct meeting *m, const struct side *side,
     assert_false(meeting_well(m));
 }
 
-/* The job, or the aggregator, is of a release with these versions. */
+/* Make the job, or the aggregator, a release with these versions. */
 static bool hello_speaks(struct meeting *m, struct frame *frame, int number)
 {
     if (number == 0) {
@@ -41,7 +41,7 @@ static bool welcome_speaks(struct meeting *m, struct frame *frame, int number)
     return true;
 }
 
-/* Both speak the newest version that both know, or say which they know. */
+/* Both use the newest common version, or report the versions they know. */
 TEST(test_versions)
 {
     enum { MIN = TRIB_CONTROL_VERSION_MIN, MAX = TRIB_CONTROL_VERSION_MAX };

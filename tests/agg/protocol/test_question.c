@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Questions of a session to munged, without its thread waiting: the aggregator's end of
- * a connection, whose questions the test answers, or does not.
+ * Requests of a session to munged that do not block its thread: the aggregator's end of
+ * a connection, whose requests the test answers or ignores.
  */
 #include <poll.h>
 #include <pwd.h>
@@ -39,7 +39,7 @@ static struct trib_session *open_end(struct ends *e, int fd,
     return session;
 }
 
-/* Until the aggregator has the job's credential, and a question. */
+/* Run until the aggregator has the credential of the job and a request. */
 static void begin(struct ends *e, int handshake_ms)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -66,7 +66,7 @@ static void end(struct ends *e)
     trib_auth_free(e->auth);
 }
 
-/* The thread of the session goes on at once, whatever munged does; then it has the
+/* The thread of the session continues at once, whatever munged does; later it has the
  * answer. */
 TEST(test_answered)
 {
@@ -82,9 +82,9 @@ TEST(test_answered)
     assert_in_range(took / 1000000, 0, 1000 * (uint64_t)tribtest_slowness()); /* munged
                                                                                * had 2
                                                                                * s */
-    assert_int_equal(trib_session_events(e.aggregator), 0); /* nothing is due from the
-                                                             * job */
-    assert_null(trib_session_question(e.aggregator)); /* it is given out once */
+    assert_int_equal(trib_session_events(e.aggregator), 0); /* nothing is expected from
+                                                             * the job */
+    assert_null(trib_session_question(e.aggregator)); /* it is returned once */
     assert_false(trib_session_ready(e.aggregator));
     trib_question_answer(e.question);
     assert_status(trib_session_answer(e.aggregator, e.question), TRIB_INPROGRESS);
@@ -101,7 +101,8 @@ TEST(test_answered)
     end(&e);
 }
 
-/* Without an answer it ends by its deadline, and names the missing answer. */
+/* Without an answer the session ends by its deadline, and the error names the missing
+ * answer. */
 TEST(test_too_late)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -122,11 +123,11 @@ TEST(test_too_late)
     while ((st = trib_session_step(e.job, &e.got)) == TRIB_INPROGRESS)
         assert_false(trib_deadline_passed(until));
     if (!strstr(e.job_err.text, "the credential could not be verified within"))
-        fail_msg("%s", e.job_err.text); /* the job is told why */
+        fail_msg("%s", e.job_err.text); /* the job receives the reason */
     end(&e);
 }
 
-/* The connection may be gone while another thread asks. */
+/* The connection may be closed while another thread asks munged. */
 TEST(test_gone)
 {
     struct ends e;
@@ -139,7 +140,7 @@ TEST(test_gone)
     end(&e);
     begin(&e, 5000 * (int)tribtest_slowness());
     trib_question_free(e.question); /* before it was asked */
-    end(&e); /* a session that waits for an answer that nobody gives */
+    end(&e); /* a session that waits for an answer that never arrives */
     trib_question_free(NULL);
 }
 

@@ -10,8 +10,8 @@
 #include "tests/agg/protocol/authtest.h"
 
 /*
- * A job and an aggregator, each on a socket of its own; between them somebody who
- * passes on frames, or does not.
+ * A job and an aggregator on separate sockets; a middle between them forwards frames,
+ * or does not.
  */
 struct line {
     struct trib_auth *auth;
@@ -47,7 +47,7 @@ static struct trib_session *open_session(int fd, enum trib_control_role role,
     return session;
 }
 
-/* Read one frame, as long as its head says. */
+/* Read one frame; its head contains its length. */
 static struct sealed read_frame(int fd)
 {
     struct sealed f = {.n = 0};
@@ -189,7 +189,7 @@ TEST(test_changed)
         f.bytes[at] ^= (uint8_t)(1u << at % 8);
         write_frame(l.near[1], &f);
         trib_status_t status = trib_session_step(l.aggregator, &l.got);
-        /* A longer one is waited for, and then judged. */
+        /* A longer frame is read to its end and then rejected. */
         if (status == TRIB_INPROGRESS && at >= 8 && at < 12) {
             struct sealed rest = {.n = sizeof(rest.bytes)};
             memset(rest.bytes, 0, sizeof(rest.bytes));
@@ -264,7 +264,7 @@ TEST(test_foreign)
     line_close(&l);
 }
 
-/* A client that is authenticated for one job cannot join another. */
+/* A client authenticated for one job cannot join another. */
 TEST(test_other_job)
 {
     struct line l;
@@ -281,7 +281,7 @@ TEST(test_other_job)
     assert_string_equal(l.got.join.job, "train-7");
     strcpy(join.join.job, "train-8");
     assert_status(trib_session_send(l.job, &join), TRIB_ERR_INVALID);
-    f.bytes[TRIB_CONTROL_HEAD_BYTES + 8] = '8'; /* as a job that does not keep to it */
+    f.bytes[TRIB_CONTROL_HEAD_BYTES + 8] = '8'; /* as a job that misbehaves */
     write_frame(l.near[1], &f);
     refuses(&l, "another job than the authenticated one");
     line_close(&l);
@@ -299,7 +299,7 @@ TEST(test_other_job)
  * -----------------------------------------------------------------------------------
  */
 
-/* The middle falls silent after so many frames of the handshake. */
+/* The middle falls silent after this number of handshake frames. */
 TEST(test_silent_in_handshake)
 {
     for (int passed = 0; passed < 4; passed++) {
@@ -354,7 +354,7 @@ TEST(test_silence_and_alive)
     trib_session_free(l.aggregator);
     close(l.near[0]);
     close(l.near[1]);
-    /* Directly with each other; the aggregator notices silence. */
+    /* Connected directly; the aggregator detects silence. */
     int fds[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     l.job = open_session(fds[0], TRIB_CONTROL_JOB, l.auth, &l.job_err);
@@ -368,7 +368,7 @@ TEST(test_silence_and_alive)
     assert_ok(trib_session_open(&opts, &l.aggregator));
     while (!trib_session_ready(l.job) || !trib_session_ready(l.aggregator))
         step(&l);
-    /* It lives as long as both are driven. */
+    /* The session lives as long as both are driven. */
     uint64_t until = trib_deadline_ms(limit + 1000);
     while (!trib_deadline_passed(until)) {
         assert_status(trib_session_take_wait(l.job, trib_deadline_ms(50), &l.got),
@@ -377,7 +377,7 @@ TEST(test_silence_and_alive)
             trib_session_take_wait(l.aggregator, trib_deadline_ms(50), &l.got),
             TRIB_INPROGRESS);
     }
-    /* The job is not driven any more. */
+    /* The job is no longer driven. */
     assert_status(trib_session_take_wait(
                       l.aggregator, trib_deadline_ms(tribtest_patience_ms()), &l.got),
                   TRIB_ERR_PEER_LOST);
@@ -387,8 +387,8 @@ TEST(test_silence_and_alive)
     trib_auth_free(l.auth);
 }
 
-/* A peer that says ALIVE without end does not keep a step from returning; nothing is
- * lost. */
+/* A peer that sends ALIVE without end does not keep a step from returning; no message
+ * is lost. */
 TEST(test_chatter)
 {
     static uint8_t chatter[15000 * TRIB_CONTROL_HEAD_BYTES];

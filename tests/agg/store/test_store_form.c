@@ -57,7 +57,7 @@ TEST(test_sparse)
     assert_status(say(rig, &m), TRIB_OK);
     heard(rig, (const float[]){1, 2, 3, 4}, 4);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
-    m = indices(at, 0, 0, 0); /* a push of no pair is a push */
+    m = indices(at, 0, 0, 0); /* a push of no pairs is valid */
     assert_status(say(rig, &m), TRIB_OK);
     m = pairs(rig, 2, 0);
     assert_status(say(rig, &m), TRIB_OK);
@@ -68,7 +68,7 @@ TEST(test_sparse)
     assert_status(say(rig, &m), TRIB_OK);
     heard(rig, (const float[]){3, 1, 3, 0, 2}, 5);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
-    m = pull_of(COUNT); /* the indices were those of one pull */
+    m = pull_of(COUNT); /* the indices were valid for one pull only */
     assert_status(say(rig, &m), TRIB_OK);
     m = hear(rig, TRIB_CONTROL_STORE_DATA);
     assert_int_equal(m.store_data.data.n, PIECE);
@@ -78,7 +78,8 @@ TEST(test_sparse)
     rig_close(rig);
 }
 
-/* Each is said by a rank that has just opened the vector. */
+/* Check that a rank that has just opened the vector can send the first message but not
+ * the second, or, without a second, not the first. */
 static void not_due(const struct trib_control *first, const struct trib_control *second,
                     const char *words)
 {
@@ -124,10 +125,10 @@ TEST(test_sparse_not_due)
     not_due(&good, &m, "does not match the preceding indices");
     m = pairs(rig, 1, 4);
     not_due(&good, &m, "do not continue push 1");
-    m = indices(at, 4, 0, 4); /* the last one is below the one before */
+    m = indices(at, 4, 0, 4); /* the last index is below the one before */
     then = pairs(rig, 1, 4);
     not_due(&m, &then, "does not match the preceding indices");
-    m = indices(at, 4, 0, 3); /* one is missing */
+    m = indices(at, 4, 0, 3); /* one index is missing */
     not_due(&m, &then, "does not match the preceding indices");
     m = (struct trib_control){.kind = TRIB_CONTROL_STORE_CODEC};
     snprintf(m.store_codec.codec, sizeof(m.store_codec.codec), "bf16");
@@ -136,7 +137,7 @@ TEST(test_sparse_not_due)
     rig_close(rig);
 }
 
-/* Memory for indices is of the quota; their push is read to its end. */
+/* Memory for indices is charged to the quota; their push is read to its end. */
 TEST(test_sparse_refused)
 {
     static const uint32_t at[] = {0, 5, 777};
@@ -236,7 +237,7 @@ static trib_status_t push_coded(struct rig *rig, const struct coded *c, uint64_t
     return st;
 }
 
-/* Pushes what a codec makes of x, and pulls it by the codec if that may be. */
+/* Push x encoded by a codec, and pull it encoded if the codec permits that. */
 static void check_codec(const char *text)
 {
     struct rig *rig = rig_open(0);
@@ -288,7 +289,7 @@ TEST(test_coded)
                 check_codec(trib_codecs[c].texts[t]);
 }
 
-/* Code words that are none end the connection, and the vector is as it was. */
+/* Invalid code words end the connection and leave the vector unchanged. */
 static void bad_words(struct coded *c, const char *words)
 {
     struct rig *rig = rig_open(0);
@@ -351,7 +352,7 @@ TEST(test_coded_refused)
     rig_close(rig);
 }
 
-/* Codecs and rules that do not go together, and dtypes. */
+/* Incompatible codecs, rules and dtypes. */
 TEST(test_coded_rules)
 {
     struct rig *rig = rig_open(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank talks to a store, in order and out of order. */
+/* One rank sends messages to a store, in order and out of order. */
 #include "tests/agg/store/peer_rig.h"
 
-/* The elements of an answer, times `factor`, then STORE_DONE. */
+/* Receive the elements of an answer, times `factor`, then STORE_DONE. */
 static void hear_elements(struct rig *rig, uint64_t first, uint64_t count, float factor,
                           uint64_t version)
 {
@@ -63,14 +63,14 @@ TEST(test_not_due)
     assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* no such vector */
     open_vector(rig);
     m = piece(rig, 1, PIECE);
-    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* not from its begin */
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* not from its beginning */
     m = piece(rig, 1, 0);
     assert_status(say(rig, &m), TRIB_OK);
     assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* a piece twice */
     m = piece(rig, 2, PIECE);
     assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* a piece of another push */
     m = opening("y");
-    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* amid a push */
+    assert_status(say(rig, &m), TRIB_ERR_PROTOCOL); /* during a push */
     for (uint64_t at = PIECE; at < BYTES; at += PIECE) {
         m = piece(rig, 1, at);
         assert_status(say(rig, &m), TRIB_OK);
@@ -162,7 +162,7 @@ TEST(test_waits)
 
     open_vector(rig);
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
-    assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* amid the wait */
+    assert_status(say(rig, &early), TRIB_ERR_PROTOCOL); /* during the wait */
     refused_for(rig, "has version 0; version 1 was not reached within 10 ms");
     wait_for(rig, 1, TRIB_CONTROL_UNBOUNDED);
     assert_status(trib_store_table_push(rig->table, 0, &other, NULL, NULL), TRIB_OK);
@@ -182,7 +182,7 @@ TEST(test_waits)
     push(rig, 3, TRIB_CONTROL_PUSH);
     (void)hear(rig, TRIB_CONTROL_STORE_DONE);
     wait_for(rig, 0, 0);
-    trib_store_set_presence(rig->table, 0, TRIB_STORE_LOST); /* it may come back */
+    trib_store_set_presence(rig->table, 0, TRIB_STORE_LOST); /* it may return */
     refused_for(rig, "rank 1 has made 3 pushes, rank 0 2: more than 0 apart for 10 ms; "
                      "rank 0 is lost");
     wait_for(rig, 9, TRIB_CONTROL_UNBOUNDED);

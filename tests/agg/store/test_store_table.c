@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each rule against plain C: every dtype that it takes, odd lengths, all elements and
- * some, several ranks and vectors, rates of pushes, results, pushes that come again;
- * quotas.
+ * Compare each rule with plain C: every dtype that it accepts, odd lengths, all
+ * elements and some, several ranks and vectors, rates of pushes, results, repeated
+ * pushes; quotas.
  */
 #include "agg/store/store_table.h"
 
@@ -19,13 +19,13 @@ enum { RANKS = 3, PUSHES = 12, COUNT_MAX = 70001 };
 
 static const uint64_t counts[] = {1, 7, 511, 512, 513, 8193, COUNT_MAX};
 
-/* A vector as plain C keeps it: floats in float64, rounded as the store rounds. */
+/* A vector in plain C: floats in float64, rounded as the store rounds. */
 struct plain {
     trib_dtype_t dtype;
     uint64_t count;
     double *x, *v, *m;
     int64_t *i;
-    const bool *listed; /* elements that the push is of; NULL: all */
+    const bool *listed; /* elements that the push contains; NULL: all */
 };
 
 static const struct trib_kernels *kernels;
@@ -43,7 +43,7 @@ static void *grow(uint64_t n, size_t each)
     return p;
 }
 
-/* Elements of a push: as their dtype has them, and as numbers. */
+/* Draw the elements of a push: in their dtype, and as numbers. */
 static void draw(const struct plain *p, uint32_t number, void *wire, double *as,
                  int64_t *as_int)
 {
@@ -72,7 +72,7 @@ static void draw(const struct plain *p, uint32_t number, void *wire, double *as,
     }
 }
 
-/* The rules, once more and in the simplest way. */
+/* The rules, implemented in the simplest way. */
 static void push_plain(struct plain *p, const char *rule, double rate, uint64_t step,
                        double *g, const int64_t *gi)
 {
@@ -80,7 +80,7 @@ static void push_plain(struct plain *p, const char *rule, double rate, uint64_t 
 
     for (uint64_t k = 0; k < p->count; k++) {
         if (p->listed && !p->listed[k])
-            continue; /* a sparse push leaves it as it is, with its state */
+            continue; /* a sparse push leaves it unchanged, with its state */
         if (!trib_dtype_is_float(d)) {
             p->i[k] = (int64_t)((uint64_t)p->i[k] + (uint64_t)gi[k]);
         } else if (strncmp(rule, "sum", 3) == 0) {
@@ -106,7 +106,7 @@ static void push_plain(struct plain *p, const char *rule, double rate, uint64_t 
     }
 }
 
-/* Moves the elements that are listed to the begin; returns how many. */
+/* Move the listed elements to the beginning. Return their number. */
 static uint64_t keep_listed(const struct plain *p, void *wire)
 {
     const size_t each = trib_dtype_size(p->dtype);
@@ -119,7 +119,7 @@ static uint64_t keep_listed(const struct plain *p, void *wire)
     return n;
 }
 
-/* Elements that are listed, as they should come over the wire. */
+/* Check the listed elements as received. */
 static void expect(const struct plain *p, const double *x, const int64_t *i,
                    const void *wire)
 {
@@ -144,7 +144,7 @@ static void expect(const struct plain *p, const double *x, const int64_t *i,
 
 struct scene {
     const char *rule;
-    double rate; /* as the text says */
+    double rate; /* as in the text */
 };
 
 static const struct scene scenes[] = {
@@ -155,7 +155,7 @@ static const struct scene scenes[] = {
     {"elastic:pull=0.25", 0},
 };
 
-/* A list of indices for push n: none, all, the last one, or a third of them. */
+/* Draw a list of indices for push n: none, all, the last one, or a third of them. */
 static uint64_t list(const struct plain *p, uint32_t n, bool *listed, uint32_t *indices)
 {
     const struct trib_rng rng = {.seed = 8, .step = n};
@@ -210,7 +210,7 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
         push_plain(&p, scene->rule, rated ? 0.0625 : scene->rate, n + 1, g, gi);
         if (push.gives)
             expect(&p, strncmp(scene->rule, "elastic", 7) ? p.x : g, p.i, wire);
-        if (n % 4 == 0) { /* it comes again */
+        if (n % 4 == 0) { /* the push is repeated */
             assert_ok(trib_store_table_push(table, found.vector, &push, NULL, &err));
         }
         assert_int_equal(trib_store_version(table, found.vector), n + 1);
@@ -245,7 +245,7 @@ TEST(test_rules)
                         check(&scenes[s], (trib_dtype_t)dtype, counts[c], sparse);
 }
 
-/* An elastic push that comes again is answered by the centre as it is now. */
+/* The answer to a repeated elastic push uses the current centre. */
 TEST(test_again)
 {
     const struct trib_store_spec spec = {"c", TRIB_F32, 1, "elastic:pull=0.5"};
@@ -261,7 +261,7 @@ TEST(test_again)
     assert_true(x == 4);
     x = 8;
     assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
-    assert_true(x == 6); /* half of the way to the centre, which is 4 */
+    assert_true(x == 6); /* halfway to the centre, which is 4 */
     trib_store_read(table, found.vector, 0, 1, &x);
     assert_true(x == 4);
     trib_store_table_destroy(table);
@@ -375,12 +375,12 @@ TEST(test_quota)
 struct stepper {
     struct trib_store_table *table;
     uint32_t rank;
-    uint32_t too_early; /* reads with fewer pushes than each rank has made */
+    uint32_t too_early; /* reads that returned fewer pushes than all ranks had made */
 };
 
 enum { STEPS = 3000 };
 
-/* Push, then wait until no rank has fewer pushes, as a pull with staleness 0 does. */
+/* Push, then wait until no rank has fewer pushes, like a pull with staleness 0. */
 static void *push_in_step(void *arg)
 {
     struct stepper *s = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Threads that push to one vector, read it and copy it at once: each sees whole pushes
- * alone, those that its version counts.
+ * only, those that its version counts.
  */
 #include "agg/store/store_walk.h"
 
@@ -24,7 +24,7 @@ struct pusher {
     uint32_t rank;
 };
 
-/* Pushes ones, and each second time wants the vector behind it. */
+/* Push ones, and every second time request the vector after the push. */
 static void *push(void *arg)
 {
     const struct pusher *p = arg;
@@ -51,7 +51,7 @@ static void check(const float *x, size_t n, uint64_t version)
         assert_true(x[i] == (float)version);
 }
 
-/* Copies what a snapshot would have. */
+/* Copy the content of a snapshot. */
 static void copy(const struct rig *rig, uint8_t *room)
 {
     struct trib_snapshot_about about = {.user = "u", .job = "j", .name = "v"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that use a store in a tribd of their own. */
+/* Ranks that use a store in a separate tribd. */
 #ifndef TESTS_AGG_STORE_CLIENT_STORE_RIG_H
 #define TESTS_AGG_STORE_CLIENT_STORE_RIG_H
 
@@ -32,7 +32,7 @@ static void refused(const struct ranks_self *self, const trib_store_t *store,
                   words, trib_status_name(st), trib_store_error(store));
 }
 
-/* 1 to 3 ranks run `fn` beside a tribd. */
+/* Let 1 to 3 ranks run `fn` with a tribd. */
 static inline void ranks_on_daemon(int (*fn)(struct ranks_self *self),
                                    const char *transport)
 {
@@ -47,7 +47,7 @@ static inline void ranks_on_daemon(int (*fn)(struct ranks_self *self),
     daemon_end(&d);
 }
 
-/* Two ranks run `fn` over connections to a tribd that are cut. */
+/* Let two ranks run `fn` over connections to a tribd that are cut. */
 static inline void ranks_cut(int (*fn)(struct ranks_self *self))
 {
     struct daemon_process d = {.threads = 2};

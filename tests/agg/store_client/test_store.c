@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Stores in a tribd: pushes and pulls of several ranks and vectors against plain C,
- * what is refused, and connections that are cut anywhere.
+ * refused calls, and connections that are cut anywhere.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 enum { LONG = 70001, PUSHES = 5 };
 
-/* All ranks push integers at once: the sum is that of all, whatever their order. */
+/* All ranks push integers at once: the sum is the total, in any order. */
 static void sum_of_all(const struct ranks_self *self, trib_store_t *store)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -20,7 +20,7 @@ static void sum_of_all(const struct ranks_self *self, trib_store_t *store)
 
     ranks_assert(self, x);
     for (int i = 0; i < LONG; i++)
-        x[i] = self->rank == 0 ? i : -1; /* only rank 0's are read */
+        x[i] = self->rank == 0 ? i : -1; /* only the values of rank 0 are read */
     d.name = "sum";
     d.count = LONG;
     d.dtype = TRIB_I64;
@@ -45,7 +45,7 @@ static void sum_of_all(const struct ranks_self *self, trib_store_t *store)
     free(x);
 }
 
-/* Whoever pulls amid the pushes of others gets one version. */
+/* A pull during the pushes of others returns a single version. */
 static void one_version(const struct ranks_self *self, trib_store_t *store)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -75,7 +75,8 @@ static void one_version(const struct ranks_self *self, trib_store_t *store)
     free(x);
 }
 
-/* In turns, so that plain C knows the order: SGD with momentum, and what comes back. */
+/* Push in turns, so that plain C knows the order: SGD with momentum, and the pulled
+ * result. */
 static void in_turns(const struct ranks_self *self, trib_store_t *store)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -108,7 +109,7 @@ static void in_turns(const struct ranks_self *self, trib_store_t *store)
     }
 }
 
-/* The pusher's own vector moves to the centre, in place. */
+/* The pushed vector moves towards the centre, in place. */
 static void elastic(const struct ranks_self *self, trib_store_t *store)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -139,7 +140,7 @@ static void elastic(const struct ranks_self *self, trib_store_t *store)
     free(w);
 }
 
-/* After each refusal the store goes on. */
+/* The store remains usable after each refusal. */
 static void refusals(const struct ranks_self *self, trib_store_t *store)
 {
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
@@ -180,7 +181,7 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     need(self, store, trib_store_push(v, x, NULL, NULL), "push");
 }
 
-/* In step: whoever pulls after its k-th push has at least k pushes of each rank. */
+/* In step: a pull after the k-th push returns at least k pushes of each rank. */
 static void in_step(const struct ranks_self *self, trib_store_t *store)
 {
     uint64_t version;
@@ -205,7 +206,8 @@ static void in_step(const struct ranks_self *self, trib_store_t *store)
     refused(self, store, trib_store_set_staleness(store, -2), TRIB_ERR_INVALID, "-2");
 }
 
-/* Rank 0 waits for versions that the last rank makes, and for one that never comes. */
+/* Rank 0 waits for versions that the last rank makes, and for one that is never
+ * made. */
 static void versions(const struct ranks_self *self, trib_store_t *store)
 {
     trib_pull_opts_t p = TRIB_PULL_OPTS_INIT;
@@ -286,8 +288,8 @@ TEST(test_without)
     ranks_pass(.size = 2, .fn = without, .config = "transport=shm");
 }
 
-/* The tribd is killed: each rank hears of it at its next call, and the store stays
- * lost, though another tribd is there. */
+/* The tribd is killed: each rank gets the error at its next call, and the store stays
+ * lost, although another tribd is available. */
 static int killed(struct ranks_self *self)
 {
     struct daemon_process *d = self->arg;

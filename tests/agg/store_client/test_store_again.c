@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store that connects again keeps the thread that says ALIVE away from the session
- * that this frees.
+ * Regression test: a store that reconnects keeps the ALIVE thread away from the session
+ * that it frees.
  */
 #include "tests/harness/tribtest.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank whose connection to tribd was cut: others that wait for it name it, a restore
- * in which it cannot connect leaves the store as it is, and when it frees the store the
- * others no longer wait for it. A push whose answer was lost is not applied twice. A
- * wait ends at its timeout although the connection is cut again and again.
+ * A rank whose connection to tribd was cut: the errors of others that wait for it name
+ * it. A restore during which it cannot connect leaves the store unchanged. When it
+ * frees the store, the others no longer wait for it. A push whose answer was lost is
+ * not applied twice. A wait ends at its timeout although the connection is cut again
+ * and again.
  */
 #include <arpa/inet.h>
 #include <sys/resource.h>
@@ -13,7 +14,8 @@
 
 enum { FDS_MAX = 200, SOON_MS = 400 };
 
-/* Shut down this process's connection to a port of 127.0.0.1; false: there is none. */
+/* Shut down the connection of this process to a port of 127.0.0.1. Return false if
+ * there is none. */
 static bool cut(int port)
 {
     for (int fd = 0; fd < FDS_MAX; fd++) {
@@ -55,7 +57,7 @@ static void names_the_lost(const struct ranks_self *self, trib_store_t *store,
             "version 9 was not reached within 400 ms; rank 1 is lost");
 }
 
-/* Rank 1 cannot connect: the vector stays, and is not taken for lost. */
+/* Rank 1 cannot connect: the vector stays, and is not considered lost. */
 static void unreached(const struct ranks_self *self, trib_store_t *store,
                       trib_vector_t *v)
 {
@@ -138,8 +140,8 @@ static trib_store_t *begin_alone(struct ranks_self *self, trib_vector_t **out)
     return store;
 }
 
-/* tribd applies a push after the rank has taken it for lost. The next push counts as
- * its repetition. */
+/* tribd applies a push after the rank considers it lost. The next push counts as its
+ * repetition. */
 static int repeats(struct ranks_self *self)
 {
     struct daemon_process *daemon = self->arg;
@@ -164,7 +166,7 @@ static int repeats(struct ranks_self *self)
     return 0;
 }
 
-/* The caller gives up: this call and later ones say that. */
+/* The idle function aborts: this call and later ones report that. */
 static int gives_up(struct ranks_self *self)
 {
     struct daemon_process *daemon = self->arg;

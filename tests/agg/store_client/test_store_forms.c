@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sparse and encoded pushes and pulls of several ranks at a tribd, bit for bit against
- * plain C; what is refused; connections that are cut anywhere.
+ * plain C; refused calls; connections that are cut anywhere.
  */
 #include <math.h>
 
@@ -24,7 +24,7 @@ static void *some(const struct ranks_self *self, size_t n, size_t each)
 
 /* Sparse --------------------------------------------------------------------------- */
 
-/* Indices of a rank's push in no order, of which some come several times. */
+/* Return an index of a rank's push: unordered, and some are repeated. */
 static uint64_t index_of(int rank, int push, int i)
 {
     return ((uint64_t)i * 7919 + (uint64_t)(rank * 31 + push)) % 6007 * 11;
@@ -55,7 +55,7 @@ static void sparse_sums(const struct ranks_self *self, trib_store_t *store)
         o.indices = indices;
         o.count = PAIRS;
         need(self, store, trib_store_push(v, values, &o, NULL), "push");
-        o.count = 0; /* a push of nothing counts */
+        o.count = 0; /* an empty push counts */
         need(self, store, trib_store_push(v, NULL, &o, NULL), "push of nothing");
     }
     ranks_ok(self, trib_barrier(self->comm));
@@ -92,7 +92,7 @@ static void sparse_steps(const struct ranks_self *self, trib_store_t *store)
     d.initial = x;
     trib_vector_t *vector = make(self, store, &d);
     for (int n = 0; n < 4 * self->size; n++) {
-        const int most = n % 4 == 3 ? 2 : 4; /* of 2 pairs, none comes twice */
+        const int most = n % 4 == 3 ? 2 : 4; /* of 2 pairs, neither is repeated */
         double sum[7] = {0};
         for (int i = 0; i < most; i++)
             sum[indices[i]] += g[i] = (double)(i - n) / 3;
@@ -115,14 +115,14 @@ static void sparse_steps(const struct ranks_self *self, trib_store_t *store)
 
 /* Encoded -------------------------------------------------------------------------- */
 
-/* Plain C keeps a vector here, and what each rank holds back. */
+/* A vector in plain C, with the residual of each rank. */
 struct plain {
     const struct ranks_self *self;
     const char *name;
     trib_dtype_t dtype;
     const struct trib_kernels *kernels;
     float *x, *given, *decoded;
-    void *wire; /* `given` as the dtype has it */
+    void *wire; /* `given` in its dtype */
     float *residual[MOST_RANKS];
     uint8_t *bytes;
 };
@@ -176,7 +176,7 @@ static void draw(struct plain *p, int rank, int push)
     round_to(p, p->given, p->wire);
 }
 
-/* Encodes `n` elements, and decodes them into p->decoded. */
+/* Encode `n` elements, and decode them into p->decoded. */
 static void code(struct plain *p, const char *text, size_t n,
                  const struct trib_words_source *s)
 {
@@ -237,8 +237,8 @@ static void pull_coded(struct plain *p, trib_store_t *store, trib_vector_t *v,
     free(got);
 }
 
-/* What is held back is what plain C holds back, and what a rank sets is what the next
- * push adds. */
+/* Residuals equal the residuals of plain C, and the next push adds a residual that the
+ * rank sets. */
 static void residuals(struct plain *p, trib_store_t *store, trib_vector_t *v)
 {
     enum { FIRST = 11, COUNT = LONG - 30 };
@@ -268,8 +268,8 @@ static void residuals(struct plain *p, trib_store_t *store, trib_vector_t *v)
     free(got);
 }
 
-/* Ranks push in turns by codecs that change from push to push, and refused pushes leave
- * what is held back as it is. */
+/* Ranks push in turns with codecs that change from push to push, and refused pushes
+ * leave residuals unchanged. */
 static void coded_sums(const struct ranks_self *self, trib_store_t *store,
                        trib_dtype_t dtype, const char *name)
 {
@@ -309,7 +309,7 @@ static void coded_sums(const struct ranks_self *self, trib_store_t *store,
     plain_close(&p);
 }
 
-/* Fields of a push that would be ignored, or that no value can be right for. */
+/* Fields of a push that would be ignored, or that have no valid value. */
 static void refused_fields(const struct ranks_self *self, trib_store_t *store,
                            trib_vector_t *v)
 {
@@ -325,7 +325,7 @@ static void refused_fields(const struct ranks_self *self, trib_store_t *store,
             "rate is nan");
 }
 
-/* After each refusal the store goes on. */
+/* The store remains usable after each refusal. */
 static void refusals(const struct ranks_self *self, trib_store_t *store)
 {
     static const uint64_t far[] = {0, 3}, near[] = {0, 2};
@@ -378,7 +378,8 @@ static void refusals(const struct ranks_self *self, trib_store_t *store)
     o.codec = "none";
     need(self, store, trib_store_push(v, x, &o, NULL), "push");
     need(self, store, trib_store_push(w, x, &o, NULL), "push");
-    /* A program of the first headers gives less, and what lies behind is not read. */
+    /* A program built with the first headers passes a shorter struct, and nothing after
+     * it is read. */
     o.codec = p.codec = "topq";
     o.size = offsetof(trib_push_opts_t, codec);
     p.size = offsetof(trib_pull_opts_t, codec);
@@ -407,7 +408,7 @@ TEST_ON(test_walk, "shm", "tcp", IF_UCX("ucx"))
 
 enum { THIRD = 20000 };
 
-/* The value of an element after the pushes below of `size` ranks. */
+/* Return the value of an element after the pushes below of `size` ranks. */
 static float cut_sum(int size, uint64_t i)
 {
     const int listed = i % 3 == 0 && i / 3 < THIRD, x = (int)(i % 100);
@@ -415,7 +416,7 @@ static float cut_sum(int size, uint64_t i)
     return (float)(size * (4 * x + 16 + (listed ? 4 * x + 12 : 0)));
 }
 
-/* Pushes pairs, in one order or the other, and vectors by turns. */
+/* Push pairs, in one order or the other, alternating with vectors. */
 static void push_any(const struct ranks_self *self, trib_store_t *store,
                      trib_vector_t *v, uint64_t *indices, float *x)
 {
@@ -435,7 +436,7 @@ static void push_any(const struct ranks_self *self, trib_store_t *store,
     }
 }
 
-/* Numbers that the codecs and float32 have: sums do not depend on their order. */
+/* Numbers that the codecs and float32 represent: sums do not depend on their order. */
 static int pushes_through(struct ranks_self *self)
 {
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -460,7 +461,7 @@ static int pushes_through(struct ranks_self *self)
     p.count = 0;
     p.codec = "f16";
     need(self, store, trib_store_pull(v, x, &p, &version), "pull by a codec");
-    for (int i = 0; i < LONG; i++) /* f16 has these numbers */
+    for (int i = 0; i < LONG; i++) /* f16 represents these numbers */
         ranks_assert(self, x[i] == cut_sum(self->size, (uint64_t)i));
     free(x);
     free(indices);

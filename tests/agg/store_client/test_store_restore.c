@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A kill -9 of a store's tribd at any moment: all ranks hear which version is safe, and
- * go back there or to a rank's copy; each push is applied once.
+ * A kill -9 of the tribd of a store at any moment: all ranks learn which version is
+ * safe, and return to it or to a rank's copy; each push is applied once.
  */
 #include "build-config.h"
 #include "tests/agg/store_client/snapshot_rig.h"
@@ -10,7 +10,7 @@ enum { ODD = 20011, VECTORS = 3, BEFORE = 4, BEHIND = 3, KILLS = 14 };
 
 /* Vectors -------------------------------------------------------------------------- */
 
-/* Creates vectors of three rules and dtypes. */
+/* Create vectors of three rules and dtypes. */
 static void create(const struct ranks_self *self, trib_store_t *store,
                    trib_vector_t *v[VECTORS])
 {
@@ -27,7 +27,7 @@ static void create(const struct ranks_self *self, trib_store_t *store,
     }
 }
 
-/* Push number n in turn, so that its order is known. */
+/* Push number n in turn, so that the order is known. */
 static void push_in_turn(const struct ranks_self *self, trib_store_t *store,
                          trib_vector_t *const *v, int n)
 {
@@ -72,7 +72,7 @@ static void same(const struct ranks_self *self, const uint8_t *a, const uint8_t 
     ranks_assert(self, memcmp(a, b, (size_t)8 * VECTORS * ODD) == 0);
 }
 
-/* Backwards while nothing is lost, to a copy of the last rank. */
+/* Restore an older copy of the last rank while nothing is lost. */
 static void back_to_copy(const struct ranks_self *self, trib_store_t *store,
                          trib_vector_t *v, const uint8_t *copy)
 {
@@ -97,8 +97,8 @@ static void back_to_copy(const struct ranks_self *self, trib_store_t *store,
     free(x);
 }
 
-/* After the kill all ranks hear what is safe, go back there, and make the pushes again:
- * with the state of the rules the bits are those that they had. */
+/* After the kill all ranks learn the safe version, return to it, and repeat the pushes:
+ * with the state of the rules, the results are bit-identical. */
 static int back_to_snapshot(struct ranks_self *self)
 {
     struct snapshot_rig *rig = self->arg;
@@ -177,15 +177,15 @@ TEST_ON(test_back, "shm", "tcp", IF_UCX("ucx"))
 
 enum { ROW = 8, COUNT = 2500 * ROW };
 
-/* Push n of a rank adds 1 to element `rank` of each row of ROW elements, and n (rank +
- * 1) to those of no rank. */
+/* Return what push n of a rank adds to an element: 1 to element `rank` of each row of
+ * ROW elements, and n (rank + 1) to elements of no rank. */
 static int64_t pushed_at(const struct ranks_self *self, int k, uint64_t n)
 {
     return k % ROW < self->size ? k % ROW == self->rank : (int64_t)n * (self->rank + 1);
 }
 
-/* Each row has whole pushes, each rank's from the first one on. The least of any row
- * are those of the vector. */
+/* Check that each row contains whole pushes: the pushes of each rank from the first on.
+ * The minimum over the rows is the count of the vector. */
 static void check_rows(const struct ranks_self *self, const int64_t *x,
                        uint64_t version, uint64_t pushes)
 {
@@ -222,7 +222,7 @@ static void check_sum(const struct ranks_self *self, trib_store_t *store,
     ranks_ok(self, trib_barrier(self->comm));
 }
 
-/* Pushes until tribd is lost. */
+/* Push until tribd is lost. */
 static void push_until_lost(const struct ranks_self *self, trib_store_t *store,
                             trib_vector_t *v)
 {
@@ -242,7 +242,7 @@ static void push_until_lost(const struct ranks_self *self, trib_store_t *store,
         ranks_die(self, "a push: %s", trib_store_error(store));
 }
 
-/* A process of its own kills tribd after so many microseconds. */
+/* Start a process that kills tribd after `us` microseconds. */
 static pid_t kill_later(const struct snapshot_rig *rig, int i, unsigned us)
 {
     fflush(NULL);
@@ -287,7 +287,7 @@ static int kill_anywhere(struct ranks_self *self)
             "restore");
         check_sum(self, store, v);
         snapshot_rig_need(self, store, trib_store_wait(v, 0, 0, &version), "version");
-        ranks_assert(self, version >= last); /* what was safe once stays so */
+        ranks_assert(self, version >= last); /* a safe version stays safe */
         last = version;
         furthest = version > furthest ? version : furthest;
     }
@@ -299,7 +299,7 @@ static int kill_anywhere(struct ranks_self *self)
     return 0;
 }
 
-/* The vector is in one tribd, and then over two, of which one is killed. */
+/* The vector is in one tribd, then over two; one of these is killed. */
 TEST(test_kill_anywhere)
 {
     struct snapshot_rig rig;
@@ -317,7 +317,7 @@ TEST(test_kill_anywhere)
 
 /* Two shards ----------------------------------------------------------------------- */
 
-/* One of two is killed: vectors of the other one stay as they are. */
+/* One of two tribds is killed: vectors of the other one are unchanged. */
 static int one_of_two(struct ranks_self *self)
 {
     struct snapshot_rig *rig = self->arg;

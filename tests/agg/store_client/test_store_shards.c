@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors that are cut over several tribds, bit for bit against the same ones in one
- * tribd: all forms of pushes and pulls, with rules that keep a state.
+ * Vectors split over several tribds, bit for bit against the same vectors in one tribd:
+ * all forms of pushes and pulls, with rules that keep a state.
  */
 
 #include "agg/store_client/rank_store.h"
@@ -11,13 +11,13 @@
 
 enum { UNIT = 65536, MOST = 3 * UNIT + 4001, PUSHES = 7, DAEMONS = 3 };
 
-/* The same vector whole, and cut. */
+/* The same vector, whole and split. */
 struct twins {
     const struct ranks_self *self;
     trib_store_t *store[2];
     trib_vector_t *v[2];
     size_t count, element;
-    bool aligned; /* parts begin where chunks of codecs do */
+    bool aligned; /* parts begin at chunks of codecs */
     uint8_t *pushed, *got[2];
     uint64_t *indices;
 };
@@ -35,7 +35,7 @@ static void need(const struct twins *t, int i, trib_status_t st, const char *wha
     snapshot_rig_need(t->self, t->store[i], st, what);
 }
 
-/* Elements that no order of additions changes, as bfloat16 has them, too. */
+/* Draw elements whose sum does not depend on the order, also in bfloat16. */
 static void draw(const struct twins *t, trib_dtype_t dtype, int push)
 {
     const struct trib_rng rng = {.seed = 11, .step = (uint32_t)push};
@@ -56,7 +56,7 @@ static void draw(const struct twins *t, trib_dtype_t dtype, int push)
     }
 }
 
-/* Pairs in no order, of which some come twice. */
+/* Draw unordered pairs with some repetitions. */
 static void draw_indices(const struct twins *t, int push, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -69,7 +69,7 @@ static void same(const struct twins *t, size_t bytes, const char *what)
         ranks_die(t->self, "%s of %zu elements differs", what, t->count);
 }
 
-/* The next push: dense, sparse, or encoded, with its result or without. */
+/* Push once more: dense, sparse, or encoded, with its result or without. */
 static void push(const struct twins *t, trib_dtype_t dtype, int n)
 {
     static const char *const codecs[] = {"topk:ratio=0.01", "qsgd:bits=4",

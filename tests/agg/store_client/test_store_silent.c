@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs of one rank with a store of a key each: one that computes for long keeps its
- * store; one that is stopped loses it to a run that asks with its key, and hears that
- * when it goes on; one that nobody replaces finds its store again. One that waits for
- * other tribds, which do not answer, keeps its place at the one that does.
+ * Runs of one rank with a store of a key each. A run that computes for long keeps its
+ * store. A stopped run loses it to a run with its key, and gets an error when it
+ * continues. A stopped run that is not replaced finds its store again. A run that waits
+ * for unresponsive tribds keeps its place at the responsive one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static const char *const keys[RUNS] = {
     "2222222222222222222222222222222222222222222222222222222222222222",
     "3333333333333333333333333333333333333333333333333333333333333333"};
 
-/* A run: it pushes for each byte that it is sent, and answers with the status. */
+/* A run: it pushes for each byte that it receives, and answers with the status. */
 struct run {
     pid_t pid;
     int orders, answers;
@@ -70,7 +70,7 @@ static int run_main(const char *service, const char *key, int orders, int answer
     }
 }
 
-/* True in the child, which has the other ends of the pipes in `run`. */
+/* Fork. Return true in the child, which has the other ends of the pipes in `run`. */
 static bool fork_run(struct run *run)
 {
     int orders[2], answers[2];
@@ -124,17 +124,17 @@ static void stop(const struct run *run)
     close(run->answers);
 }
 
-/* Several tribds, of which all but the first one stop answering -------------------- */
+/* Several tribds; all but the first stop answering --------------------------------- */
 
 enum { OTHERS_MAX = 2 };
 
 enum { CUT = 'c', OWN = 'o', MAKE = 'm' }; /* orders */
 
 struct apart {
-    int n; /* of the others */
+    int n; /* number of the others */
     int stop_timeout_ms;
     struct daemon_process others[OTHERS_MAX];
-    int deaf[OTHERS_MAX]; /* listeners at the ports of those that were killed */
+    int deaf[OTHERS_MAX]; /* listeners at the ports of killed tribds */
     struct run run;
     char log[DAEMON_PATH];
 };
@@ -148,8 +148,8 @@ static trib_status_t make(trib_store_t *store, const char *name, int shards,
     return trib_store_create(store, &desc, out);
 }
 
-/* A rank with a vector over all tribds, and one that the first tribd has alone. It
- * pushes to either one, or makes another one over all. */
+/* A rank with a vector over all tribds, and one in the first tribd only. It pushes to
+ * either one, or creates another one over all. */
 static int apart_main(const struct apart *apart, const char *service)
 {
     static const float ones[1 + OTHERS_MAX] = {1, 1, 1};
@@ -202,7 +202,7 @@ static void start_apart(const struct daemon_process *d, struct apart *apart)
     assert_status(heard(&apart->run), TRIB_OK);
 }
 
-/* Listens there, and takes no connection. */
+/* Listen at the port without accepting connections. */
 static int be_deaf(int port)
 {
     const struct sockaddr_in at = {.sin_family = AF_INET,
@@ -217,8 +217,8 @@ static int be_deaf(int port)
     return fd;
 }
 
-/* The rank loses the others, and looks for each of them: together for longer than a
- * tribd waits for a word of the rank. */
+/* The rank loses the others, and searches for each of them: in total for longer than a
+ * tribd waits for a message of the rank. */
 static void lose_others(struct apart *apart)
 {
     int status;
@@ -232,7 +232,7 @@ static void lose_others(struct apart *apart)
     order(&apart->run, CUT);
 }
 
-/* The rank waits for an answer of one that is stopped. */
+/* The rank waits for an answer of a stopped tribd. */
 static void stop_others(struct apart *apart)
 {
     for (int i = 0; i < apart->n; i++)
@@ -240,7 +240,7 @@ static void stop_others(struct apart *apart)
     order(&apart->run, MAKE);
 }
 
-/* The first tribd never took the rank for lost. */
+/* The first tribd never considered the rank lost. */
 static void end_apart(struct apart *apart, trib_status_t expected)
 {
     char text[4096];
@@ -286,7 +286,8 @@ TEST(test_silent)
     start_apart(&d, &waits);
     lose_others(&loses);
     stop_others(&waits);
-    for (int i = 0; i < RUNS; i++) { /* later, so that these are silent for less long */
+    for (int i = 0; i < RUNS; i++) { /* later, so that these are silent for a shorter
+                                      * time */
         start(&d, keys[i], &runs[i]);
         assert_status(heard(&runs[i]), TRIB_OK);
         assert_status(ask(&runs[i]), TRIB_OK);
@@ -296,9 +297,9 @@ TEST(test_silent)
     start(&d, keys[REPLACED], &next[REPLACED]);
     trib_status_t st = heard(&next[REPLACED]);
     for (; st == TRIB_ERR_BUSY; st = ask(&next[REPLACED]), turns++)
-        usleep(100000); /* a user may join some times a second */
+        usleep(100000); /* a user may join a few times a second */
     assert_status(st, TRIB_OK);
-    assert_true(turns > 0); /* the run had some time to go on */
+    assert_true(turns > 0); /* the run had time to continue */
     kill(runs[RETURNS].pid, SIGCONT);
     assert_status(ask(&runs[RETURNS]), TRIB_OK);
     start(&d, keys[COMPUTES], &next[COMPUTES]);

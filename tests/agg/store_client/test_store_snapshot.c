@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Snapshots of a store: later runs that have its key, files that are no good, no room
- * on the disk, a tribd that keeps none, one that ends in good order.
+ * Snapshots of a store: later runs that have its key, invalid files, a full disk, a
+ * tribd without snapshots, and one that shuts down normally.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define OTHER_KEY "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-/* The one file of a folder. */
+/* Find the only file of a folder. */
 static void only_file(const char *folder, char path[2 * DAEMON_PATH])
 {
     DIR *dir = opendir(folder);
@@ -89,7 +89,7 @@ TEST(test_later_runs)
     snapshot_rig_close(&rig);
 }
 
-/* Files that are no good ----------------------------------------------------------- */
+/* Invalid files -------------------------------------------------------------------- */
 
 static void spoil(const char *folder, bool cut)
 {
@@ -275,7 +275,7 @@ TEST(test_without)
     snapshot_rig_close(&rig);
 }
 
-/* Rank 0 ends tribd in good order, and starts it again once its folder is free. */
+/* Rank 0 shuts tribd down normally, and restarts it once its folder is free. */
 static void restart(const struct ranks_self *self, struct snapshot_rig *rig)
 {
     ranks_ok(self, trib_barrier(self->comm));
@@ -290,7 +290,7 @@ static void restart(const struct ranks_self *self, struct snapshot_rig *rig)
     ranks_ok(self, trib_barrier(self->comm));
 }
 
-/* A restart that was planned loses no push, though nobody has asked for a snapshot. */
+/* A planned restart loses no push, although no snapshot was requested. */
 static int drained(struct ranks_self *self)
 {
     trib_store_t *store = snapshot_rig_store(self, NULL, 0);
