@@ -310,6 +310,13 @@ static trib_status_t sum_up(const struct mover *m, float *x, size_t total, trib_
     return st;
 }
 
+/* Fail on all ranks: the others have begun a collective. */
+static trib_status_t no_memory(const struct mover *m, const char *text)
+{
+    trib_comm_fail_all(m->comm, TRIB_ERR_NO_MEMORY, text);
+    return TRIB_ERR_NO_MEMORY;
+}
+
 /* Recompute shared states: sum or mean of another state over the surviving ranks. */
 static trib_status_t share(struct mover *m)
 {
@@ -331,8 +338,7 @@ static trib_status_t share(struct mover *m)
         let_go(m);
         if (shared)
             st = m->sums[i] ? sum_up(m, m->sums[i], total, op)
-                            : trib_comm_fail(m->comm, TRIB_ERR_NO_MEMORY,
-                                             "no memory for a state");
+                            : no_memory(m, "no memory for a state");
     }
     return st;
 }
@@ -363,10 +369,8 @@ static trib_status_t teach(struct mover *m)
     let_go(m);
     if (teacher < 0)
         return TRIB_OK;
-    return m->model
-               ? trib_broadcast(comm, m->model, m->model_bytes, TRIB_U8, teacher)
-               : trib_comm_fail(comm, TRIB_ERR_NO_MEMORY,
-                                "no memory for a model of %zu bytes", m->model_bytes);
+    return m->model ? trib_broadcast(comm, m->model, m->model_bytes, TRIB_U8, teacher)
+                    : no_memory(m, "no memory for a model");
 }
 
 static void move_vectors(const struct mover *m)
