@@ -11,8 +11,8 @@
 struct visitor {
     struct trib_offload *o;
     struct trib_plan *plan;
-    _Atomic int entered;
-    bool tried;
+    _Atomic bool has_tried, entered;
+    bool tried; /* result of the try */
 };
 
 static void *visit(void *arg)
@@ -20,8 +20,9 @@ static void *visit(void *arg)
     struct visitor *v = arg;
 
     v->tried = trib_offload_gate_try(v->o);
+    v->has_tried = true;
     trib_offload_gate_enter(v->o);
-    v->entered = 1;
+    v->entered = true;
     trib_offload_gate_leave(v->o);
     return NULL;
 }
@@ -31,7 +32,7 @@ static void *wait_outside(void *arg)
     struct visitor *v = arg;
 
     trib_offload_gate_enter(v->o);
-    v->entered = 1;
+    v->entered = true;
     trib_offload_wait_outside(v->o, v->plan);
     trib_offload_gate_leave(v->o);
     return NULL;
@@ -46,7 +47,9 @@ static void one_within(struct ranks_self *self, struct trib_offload *o)
     trib_offload_gate_enter(o);
     ranks_assert(self, trib_offload_gate_try(o));
     ranks_assert(self, pthread_create(&thread, NULL, visit, &v) == 0);
-    usleep(20000);
+    while (!v.has_tried)
+        sched_yield();
+    usleep(20000); /* it must not enter in this time */
     ranks_assert(self, !v.entered);
     trib_offload_gate_leave(o);
     usleep(20000);
