@@ -32,7 +32,8 @@ void hits_look(const struct hits *h, int rank, int *looks)
 static void fire(struct ranks *r, const struct hits *h, double begun, bool *fired)
 {
     for (int i = 0; i < HITS_RANKS; i++) {
-        /* One that waits for its look is hit in the end, if it never comes to it. */
+        /* A victim that waits for a poll of its own is hit after 1 s, in case it never
+         * gets there. */
         const double due = begun + h->of[i].delay_ms / 1e3 + (h->of[i].look ? 1 : 0);
         if (!hits_is_victim(h, i) || fired[i] || ranks_seconds() < due)
             continue;

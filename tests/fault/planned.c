@@ -7,7 +7,7 @@
 #include "comm/state/plan_state.h"
 #include "tests/comm/oracle.h"
 
-enum { KEPT = 4 }; /* states of that many steps are remembered */
+enum { KEPT = 4 }; /* number of steps whose states are kept */
 
 struct planned {
     struct ranks_self *self;
@@ -16,13 +16,13 @@ struct planned {
     trib_plan_t *plan;
     size_t n;
     float *send, *recv;
-    int64_t *sums; /* [n + 3] what all have sent; marks, stops, hashes */
+    int64_t *sums; /* [n + 3] sent by all ranks; marks, stops, hashes */
     uint64_t begun, done; /* steps */
     struct kept {
-        unsigned char *state; /* of the plan behind a step */
+        unsigned char *state; /* of the plan after a step */
         size_t bytes;
-        float *held; /* its residual */
-        float *params; /* the sum of all results */
+        float *held; /* residual of the plan */
+        float *params; /* sum of all results */
     } kept[KEPT];
 };
 
@@ -89,13 +89,15 @@ static bool has_residual(const struct planned *p)
     return !p->job->feedback || !strstr(p->job->feedback, "ef21");
 }
 
-/* True if what was sent is what came and was held back, less what is held back now. */
+/* Return true if this plan sends its input plus the old residual, minus the new
+ * residual. */
 static bool adds_up(const struct planned *p)
 {
     return !p->job->feedback;
 }
 
-/* The dense sum of what all ranks have sent, by their residuals, and of their marks. */
+/* Sum the contributions of all ranks, computed from their residuals, and their
+ * marks. */
 static trib_status_t check(struct planned *p, bool *stop_out)
 {
     struct ranks_self *self = p->self;
@@ -147,8 +149,8 @@ static trib_status_t step(struct planned *p, bool *stop_out)
     return TRIB_OK;
 }
 
-/* The state that was moved has the sections that it had behind step p->done, but for
- * marks, and what is summed anew. */
+/* Check that the moved state has the same sections as after step p->done, except for
+ * marks and sections that are recomputed. */
 static void check_moved(const struct planned *p, trib_plan_t *plan,
                         const struct kept *was)
 {
@@ -177,7 +179,8 @@ static void check_moved(const struct planned *p, trib_plan_t *plan,
     free(state);
 }
 
-/* Each element is what it was, or goes with the dropped step: as it came, or sent. */
+/* Check that each element is unchanged or belongs to the dropped step, as input or as
+ * sent. */
 static void check_dropped(struct planned *p, trib_plan_t *plan, uint64_t done)
 {
     struct ranks_self *self = p->self;
@@ -194,7 +197,7 @@ static void check_dropped(struct planned *p, trib_plan_t *plan, uint64_t done)
     free(held);
 }
 
-/* All agree which step is the next; TRIB_OK once the plan has moved to comm. */
+/* All ranks agree on the next step. Return TRIB_OK once the plan has moved to comm. */
 static trib_status_t move(struct planned *p, trib_comm_t *comm)
 {
     int64_t steps = (int64_t)(p->job->drops ? p->begun : p->done);
@@ -219,7 +222,7 @@ static trib_status_t move(struct planned *p, trib_comm_t *comm)
     return TRIB_OK;
 }
 
-/* Ranks may be lost also while the plan moves: it moves again then. */
+/* Ranks may be lost during the move as well: it is then repeated. */
 static void recover(struct planned *p)
 {
     trib_comm_t *was = p->comm, *next;

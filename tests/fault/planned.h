@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that start a plan with error feedback step by step, and go on when others are
- * lost: the plan's state moves to the smaller communicator.
+ * Ranks that start a plan with error feedback step by step and continue when others are
+ * lost: the state of the plan moves to the smaller communicator.
  *
- * Behind each start a dense sum of what all ranks have sent, by what they hold back
- * before and after, equals the result. Where the step in flight is done again, the
- * state is bit for bit what it was before it, also on a rank that had its result. Where
- * it is dropped, each element is what it was, what came with it, or sent.
+ * After each start, a dense sum of all contributions, computed from the residuals
+ * before and after, equals the result. If the step in flight is repeated, the state is
+ * bit-identical to the state before it, even on a rank that had its result. If the step
+ * is dropped, each element is its old value, its input, or the value sent.
  */
 #ifndef TESTS_FAULT_PLANNED_H
 #define TESTS_FAULT_PLANNED_H
@@ -17,14 +17,14 @@ enum { PLANNED_MARK_BITS = 8 };
 
 struct planned_job {
     const char *codec, *feedback;
-    bool drops; /* the step in flight; else it is done again */
+    bool drops; /* drop the step in flight; otherwise repeat it */
     size_t count;
     bool (*may_stop)(struct ranks_self *self, trib_comm_t *comm);
-    bool *recovers; /* is true while the rank shrinks and moves its plan */
+    bool *recovers; /* true while the rank shrinks and moves its plan */
 };
 
-/** planned_run - steps until all ranks may stop; slot->phase becomes 1 when all have
- * begun, and slot->count who is left and a hash of what was summed. */
+/** planned_run - run steps until all ranks may stop; slot->phase becomes 1 when all
+ * have begun, slot->count the remaining ranks and a hash of the sums. */
 int planned_run(struct ranks_self *self, const struct planned_job *job);
 
 #endif

@@ -6,25 +6,26 @@
 #include "tests/comm/oracle.h"
 
 enum {
-    WHOLE,  /* f32 in memory that the service may reach, fed in pieces */
+    WHOLE,  /* f32 in memory that the service can access, fed in pieces */
     SPARSE, /* with error feedback */
-    LEVELS, /* rounded at random */
+    LEVELS, /* with random rounding */
     COUNTS, /* i32 */
     PLANS,
     COUNT_MOST = 30000,
     WARM_UP = 2,
-    AFTER = 6,  /* steps after the shot */
-    SERVED = 9, /* of the starts after the shot, where services are to be seen again */
-    DRAIN = 12, /* steps after which all that is held back has come out */
+    AFTER = 6,  /* steps after the fault */
+    SERVED = 9, /* number of starts after the fault within which services must sum
+                 * again */
+    DRAIN = 12, /* steps that drain all residuals */
     RETURN_S = 40,
-    SHOT_S = 20, /* the longest wait for a shot */
+    SHOT_S = 20, /* the longest wait for a fault */
 };
 
 static const struct {
     size_t count;
     const char *codec;
     trib_dtype_t dtype;
-    double error; /* that an element may have */
+    double error; /* tolerance of an element */
 } plans[PLANS] = {
     [WHOLE] = {COUNT_MOST, "none", TRIB_F32, 0},
     [SPARSE] = {4097, "topk:ratio=0.25", TRIB_F32, (double)INFINITY},
@@ -37,12 +38,12 @@ struct job {
     const struct served_job *what;
     trib_plan_t *plan[PLANS];
     void *x[PLANS];      /* [plans[p].count], in place */
-    double *given, *got; /* [of SPARSE], of all steps */
-    uint64_t random;     /* of this rank */
-    double longest;      /* wait after the shot, in seconds */
+    double *given, *got; /* [SPARSE count] sums over all steps */
+    uint64_t random;     /* random state of this rank */
+    double longest;      /* the longest wait after the fault, in seconds */
 };
 
-/* An input of a rank: small whole numbers. */
+/* Return an input of a rank: a small integer. */
 static double number(uint64_t seed, int rank, uint64_t step, size_t i)
 {
     return (double)(oracle_mix(seed ^ oracle_mix(i * 64 + (uint64_t)rank) ^
@@ -74,21 +75,21 @@ static void put(struct job *j, int p, size_t i, double value)
         ((float *)j->x[p])[i] = (float)value;
 }
 
-/* Each step and plan has numbers of its own. */
+/* Return a key that is unique for each step and plan. */
 static uint64_t key(uint64_t step, int p)
 {
     return step * PLANS + (uint64_t)p + 1;
 }
 
-/* The shot ------------------------------------------------------------------------- */
+/* The fault ------------------------------------------------------------------------ */
 
 static int phase(const struct job *j)
 {
     return atomic_load(&j->self->slot->phase);
 }
 
-/* The marker says that the job is there, and waits for the shot, or, hit, for its
- * end. */
+/* The marker announces that the job is at this place, and waits for the fault or, if it
+ * is the victim, for its end. */
 static void mark(const struct job *j, enum place place, bool waits)
 {
     const double until = ranks_seconds() + SHOT_S * (double)tribtest_slowness();
@@ -100,7 +101,7 @@ static void mark(const struct job *j, enum place place, bool waits)
     while (waits &&
            (j->what->hit || (phase(j) != JOB_FIRED && ranks_seconds() < until)))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    if (waits) /* what has happened becomes known to the others, or not */
+    if (waits) /* the others may or may not notice */
         nanosleep(&(struct timespec){.tv_nsec = (long)(j->what->seed % 30) * 1000000},
                   NULL);
 }
@@ -156,7 +157,7 @@ static trib_status_t wait_for(struct job *j, uint64_t step, int p)
     return st;
 }
 
-/* All plans under way, and awaited in an order of this rank's own. */
+/* Start all plans, and wait for them in an order that differs per rank. */
 static trib_status_t step_once(struct job *j, uint64_t step)
 {
     const size_t all = plans[WHOLE].count, third = all / 3;
@@ -211,9 +212,9 @@ static uint64_t served(const struct job *j)
     return stats.served;
 }
 
-/* Rank 0 says whether there is another step. */
+/* Rank 0 decides whether there is another step. */
 struct end {
-    uint64_t steps, served; /* since the shot */
+    uint64_t steps, served; /* since the fault */
     double by;
 };
 
@@ -299,8 +300,8 @@ int served_act(struct ranks_self *self)
     atomic_store(&self->slot->count, (uint64_t)-st);
     if (self->comm) {
         drop(&j);
-        /* A plan that was never made has not failed its communicator: leaving may be
-         * what meets the loss. */
+        /* A plan that could not be created has not failed its communicator:
+         * trib_free_comm may be the first call to notice the loss. */
         const trib_status_t left = trib_free_comm(self->comm);
         if (left != st)
             ranks_ok(self, left);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fault sweep: one rank is killed or stopped, anywhere between its first call and
- * its last. Every survivor gets an error in time, in a sentence that names the rank,
- * its host, the operation and the phase; nothing hangs, nothing is left behind.
+ * The fault sweep: one rank is killed or stopped at any point between its first call
+ * and its last. Every survivor gets an error in time, and the message names the rank,
+ * its host, the operation and the phase. Nothing hangs, and no process or file is left.
  *
  *     test_fault            a sample
  *     test_fault --long     every victim, algorithm and transport in every phase
  *
- * Jobs run several at once: those with a stopped rank mostly sleep. So they are in each
- * other's way: a shot whose only fault is that an error came late is fired once more,
- * alone, and that counts.
+ * Several jobs run at once, because jobs with a stopped rank mostly sleep. Jobs slow
+ * each other down: if a fault fails only because an error was late, it is repeated
+ * once, alone, and that result counts.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 
 #define DEATH_SECONDS 2.0
 #define STOP_SECONDS 5.0 /* with the default time-out */
-#define STOP_MARGIN 2.0  /* above another one */
+#define STOP_MARGIN 2.0  /* added to another time-out */
 #define STOP_SHORT_MS 500
-#define SHOT_SECONDS 15  /* the longest wait for a shot: the driver may be slow */
+#define SHOT_SECONDS 15  /* the longest wait for a fault: the driver may be slow */
 #define AT_ONCE 4
 #define WARM_UP 3
 #define COUNT ((size_t)1 << 20)
@@ -29,10 +29,12 @@
 enum phase {
     PHASE_START,       /* before trib_init */
     PHASE_CONNECT,     /* in trib_init, which waits for another rank */
-    PHASE_OPERATION,   /* the others are in an operation, this one has not come */
-    PHASE_TRANSFER,    /* in the middle of large operations */
-    PHASE_BETWEEN,     /* nobody is in an operation */
-    PHASE_BEFORE_FREE, /* the others are in trib_free_comm, this one has not come */
+    PHASE_OPERATION,   /* the others are in an operation that this one has not
+                        * started */
+    PHASE_TRANSFER,    /* during large operations */
+    PHASE_BETWEEN,     /* no rank is in an operation */
+    PHASE_BEFORE_FREE, /* the others are in trib_free_comm, which this one has not
+                        * called */
     PHASE_FREE,        /* in trib_free_comm, which waits for another rank */
     PHASES,
 };
@@ -48,7 +50,7 @@ static const char *const transports[] = {"shm", "shm+nomap", "tcp",
 
 enum {
     TRANSPORTS = sizeof(transports) / sizeof(*transports),
-    COMBINATIONS = 2 * 4 * TRANSPORTS, /* of sizes, algorithms and transports */
+    COMBINATIONS = 2 * 4 * TRANSPORTS, /* sizes, algorithms and transports */
 };
 
 struct shot {
@@ -56,12 +58,12 @@ struct shot {
     enum phase phase;
     const char *algorithm, *transport;
     int stop_timeout_ms; /* 0: the default */
-    double delay;        /* from the victim's mark to the signal */
-    bool shared;         /* trib_alloc memory */
-    bool again;          /* it was late, with others at once */
+    double delay;        /* from the mark of the victim to the signal */
+    bool shared;         /* memory from trib_alloc */
+    bool again;          /* it was late while other jobs ran */
 };
 
-/* A shot under way. */
+/* A fault injection in progress. */
 struct flight {
     bool busy;
     struct shot shot;
@@ -74,9 +76,10 @@ static struct {
     bool whole;
     uint64_t random;
     int shots, bad;
-    struct shot *late; /* to be fired again */
+    struct shot *late; /* to be repeated */
     int n_late;
-    double slowest[2]; /* of kills, of stops with the default time-out */
+    double slowest[2]; /* slowest error after kills, and after stops with the default
+                        * time-out */
 } sweep = {.random = 88172645463325252u};
 
 static double uniform(void)
@@ -94,7 +97,8 @@ static void nap(int ms)
 
 /* The ranks ----------------------------------------------------------------- */
 
-/* The victim says that it is where it is to be hit, and stays there, or goes on. */
+/* The victim reports that it has reached the place of the fault, and waits there or
+ * continues. */
 static void mark(struct ranks_self *self, bool stay)
 {
     atomic_store(&self->slot->phase, 1);
@@ -102,7 +106,7 @@ static void mark(struct ranks_self *self, bool stay)
         pause();
 }
 
-/* The others wait here until the shot has been fired. */
+/* The other ranks wait here for the fault. */
 static void await_shot(struct ranks_self *self)
 {
     double until = ranks_seconds() + SHOT_SECONDS * (double)tribtest_slowness();
@@ -178,7 +182,7 @@ static trib_status_t leave(struct ranks_self *self)
     return trib_free_comm(self->comm);
 }
 
-/* Returns 0; what went wrong is in slot->count and slot->text. */
+/* Return 0; slot->count and slot->text contain the error. */
 static int act(struct ranks_self *self)
 {
     const struct shot *s = self->arg;
@@ -206,7 +210,7 @@ static int act(struct ranks_self *self)
     return 0;
 }
 
-/* The judgement -------------------------------------------------------- */
+/* Verdicts ------------------------------------------------------------- */
 
 static void complain(const struct flight *f, int rank, const char *what, double seconds)
 {
@@ -237,7 +241,7 @@ static double limit_of(const struct shot *s)
 {
     double limit = s->signal == SIGKILL ? DEATH_SECONDS : STOP_SECONDS;
 
-    if (s->signal == SIGSTOP && s->stop_timeout_ms) /* which is long for slow ranks */
+    if (s->signal == SIGSTOP && s->stop_timeout_ms) /* a long time for slow ranks */
         return s->stop_timeout_ms / 1e3 + STOP_MARGIN * tribtest_slowness();
     return limit * tribtest_slowness();
 }
@@ -327,7 +331,7 @@ static bool start_flight(struct flight *f, const struct shot *s)
     return ranks_start(&f->ranks, &job);
 }
 
-/* Looks after one shot; true when it has ended. */
+/* Advance one fault injection. Return true when it has ended. */
 static bool drive(struct flight *f)
 {
     const struct shot *s = &f->shot;
@@ -414,7 +418,7 @@ static int aim(struct shot *shots, struct shot s, int victims)
     return victims;
 }
 
-/* All phases, sizes, algorithms and transports, each with one victim or all. */
+/* Aim at all phases, sizes, algorithms and transports, each with one victim or all. */
 static int aim_all(struct shot *shots, int signal_number, int stop_timeout_ms)
 {
     int n = 0;
@@ -443,7 +447,7 @@ TEST(test_kill)
     printf("# %d kills, slowest error after %.2f s\n", sweep.shots, sweep.slowest[0]);
 }
 
-/* A rank that is slow, of a sanitizer or a busy machine, must not count as stopped. */
+/* A slow rank, because of a sanitizer or a busy machine, must not count as stopped. */
 TEST(test_stop)
 {
     static struct shot shots[PHASES * COMBINATIONS * 4];
@@ -453,7 +457,7 @@ TEST(test_stop)
     printf("# %d stops\n", sweep.shots);
 }
 
-/* With the time-out that users have. */
+/* With the default time-out. */
 TEST(test_stop_by_default)
 {
     struct shot shots[TRANSPORTS * PHASES];

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Scripts of ranks are expanded by the ranks; functions are called through within and traps.
+# The ranks expand these scripts; functions are called indirectly.
 # shellcheck disable=SC2016,SC2317
-# A rank that the freezer of its control group stops is lost as a stopped one is.
+# A rank that the freezer of its control group stops is lost like a stopped rank.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 run=$build/tools/trib-run
@@ -20,18 +20,18 @@ at_exit() {
     [ -z "$group" ] || within 10 rmdir "$group" 2>/dev/null
 }
 
-# FOLDER, FILE: a group of the test's own, if one can be made
+# FOLDER, FILE: create a control group for the test, if possible
 make_group() {
     mkdir "$1/trib-test-$$" 2>/dev/null || return 1
     group=$1/trib-test-$$
     [ -w "$group/$2" ] || { rmdir "$group"; group=; return 1; }
 }
 
-# NAME, FILE, TEXT, TRANSPORT: rank 1 is frozen by TEXT in that file of the group
+# NAME, FILE, TEXT, TRANSPORT: freeze rank 1 by writing TEXT to that file of the group
 freeze() {
     local name=$1 file=$2 text=$3 start
     rm -f "$dir"/pid.*
-    : >"$said" # The header of the job before would be taken for this one's.
+    : >"$said" # otherwise the header of the previous job would be taken for this one's
     TRIB_TRANSPORT=$4 TRIB_STOP_TIMEOUT_MS=2000 timeout $((90 * slow)) "$run" -n 2 -- \
         sh -c 'echo $$ >"$0.$TRIB_RANK"; exec "$@"' "$dir/pid" "$perf" allreduce \
         --sizes 8 --iters 1000000000 >"$said" 2>&1 &

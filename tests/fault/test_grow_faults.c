@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sweep of jobs that grow, with a service and without: three members sum in a loop
- * and take in newcomers at each step, of which there are two; one to three of the five
- * are killed or stopped at any time, most of them within trib_comm_grow or trib_join,
- * rank 0 and the rank that listens among them. The others shrink and go on, and a new
- * rank 0 listens. Each sum says who is in it, once each; all end with the same ranks,
- * all that are left are among them; nothing hangs.
+ * and accept two newcomers along the way. One to three of the five ranks are killed or
+ * stopped at any time, mostly within trib_comm_grow or trib_join, including rank 0 and
+ * the listening rank. The others shrink and continue, and a new rank 0 listens. Each
+ * sum contains the mark of each rank in it once. All survivors end with the same ranks,
+ * and nothing hangs.
  *
  *     test_grow_faults            a sample
  *     test_grow_faults --long     hundreds of times as many
@@ -16,7 +16,7 @@
 
 #define MEMBERS 3
 #define SIZE HITS_RANKS
-#define MARK_BITS 8 /* of a sum for each process: how often it is in it */
+#define MARK_BITS 8 /* of a sum, for each process: number of its contributions */
 #define SECONDS 60
 
 struct job {
@@ -34,10 +34,10 @@ struct rank {
     trib_listener_t *listener;
     bool grows;
     int looks;
-    bool complete; /* all that are left were in the last sum */
+    bool complete; /* all survivors were in the last sum */
 };
 
-/* This trib_idle_fn is called while a rank waits. */
+/* Count a poll. Called as trib_idle_fn while a rank waits. */
 static int look(void *arg)
 {
     struct rank *r = arg;
@@ -81,7 +81,7 @@ static void take_in(struct rank *r)
         replace(r, bigger);
 }
 
-/* A job with a service goes on until that has summed for this communicator. */
+/* A job with a service continues until the service has summed for this communicator. */
 static bool may_stop(const struct rank *r)
 {
     trib_stats_t s = {.size = sizeof(s)};
@@ -110,7 +110,7 @@ static void check(struct rank *r, const int64_t *x, size_t count)
         ranks_assert(r->self, x[i] == x[0]);
 }
 
-/* One sum; true if it says that all want to stop. */
+/* Run one sum. Return true if all ranks want to stop. */
 static bool sums(struct rank *r, int64_t *x, size_t count)
 {
     const bool stop = may_stop(r);
@@ -198,7 +198,7 @@ static void shoot(struct job j)
     munmap(j.board, sizeof(*j.board));
 }
 
-/* Two thirds of the victims are hit within a call that grows. */
+/* Two thirds of the victims are hit within a call that grows the job. */
 static struct hit aim(int signal_number)
 {
     const unsigned looks = hits_below(2) ? 8 : 200;
@@ -215,7 +215,7 @@ static void sweep(const char *transport, int signal_number, int victims_most)
         const int n = 1 + (int)hits_below((unsigned)victims_most);
         for (int k = 0; k < n; k++)
             j.hits.of[hits_below(SIZE)] = aim(signal_number);
-        /* If no member were left, newcomers would have nowhere to go. */
+        /* Keep one member: without any, newcomers would have no job to join. */
         if (hits_is_victim(&j.hits, 0) && hits_is_victim(&j.hits, 1) &&
             hits_is_victim(&j.hits, 2))
             j.hits.of[hits_below(MEMBERS)] = (struct hit){0};

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits of time that are 0: a rank that has stopped is waited for, and one that has
- * died is found all the same.
+ * Time limits of 0: ranks wait for a stopped rank, but detect a dead one.
  */
 #include "tests/harness/ranks.h"
 
-enum { STOPPED_MS = 600 }; /* several times the least limit, which is 100 ms */
+enum { STOPPED_MS = 600 }; /* several times the smallest limit, which is 100 ms */
 
-/* The victim says that it is about to be hit, and waits for what comes. */
+/* The victim reports that it is ready, and waits for the signal. */
 static int work(struct ranks_self *self)
 {
     const bool dies = *(const bool *)self->arg;
@@ -49,7 +48,7 @@ static void hit(const char *transport, bool dies)
                                                     .noisy = true}));
     await_stop(&r);
     usleep(STOPPED_MS * 1000);
-    assert_int_equal(atomic_load(&r.slots[0].phase), 1); /* it waits */
+    assert_int_equal(atomic_load(&r.slots[0].phase), 1); /* it still waits */
     ranks_signal(&r, 1, dies ? SIGKILL : SIGCONT);
     ranks_wait(&r);
     assert_int_equal(r.slots[0].status, 0);

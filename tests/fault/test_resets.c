@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections between hosts that are reset, as by a firewall that was restarted, while
- * all processes run: one part of the job continues, the other one gets an error.
+ * Connections between hosts that are reset, as by a restarted firewall, while all
+ * processes run: one part of the job continues, the other part gets an error.
  */
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 enum { FILES = 1024, SOME = 50 };
 
-/* What the ranks do that do not continue. */
+/* The behaviour of the ranks that do not continue. */
 enum others {
     CALL, /* they call the library all the time */
     COMPUTE, /* they make no call until the others have freed the communicator */
@@ -21,7 +21,7 @@ enum others {
 struct resets {
     const char *transport;
     int size;
-    int by; /* this rank's connections are reset */
+    int by; /* the connections of this rank are reset */
     unsigned stays; /* bit r: rank r continues */
     enum others others;
     struct counts *counts; /* shared */
@@ -30,8 +30,8 @@ struct resets {
 struct counts {
     _Atomic int summed; /* ranks that have done their first sums */
     _Atomic int ended; /* ranks that do not continue, after their shrink */
-    _Atomic pid_t other; /* one that does not continue */
-    _Atomic int freed; /* ranks that continue, and have freed what was cut */
+    _Atomic pid_t other; /* a rank that does not continue */
+    _Atomic int freed; /* ranks that continue and have freed the failed communicator */
 };
 
 static void await(const _Atomic int *count, int n)
@@ -43,7 +43,7 @@ static void await(const _Atomic int *count, int n)
         tribtest_rest(&turns);
 }
 
-/* Resets all TCP connections of this process. */
+/* Reset all TCP connections of this process. */
 static int reset_all(void)
 {
     int n = 0;
@@ -59,7 +59,7 @@ static int reset_all(void)
     return n;
 }
 
-/* Returns when none of its threads runs any more. */
+/* Stop a process. Return when none of its threads runs any longer. */
 static void stop(pid_t pid)
 {
     struct trib_process process;

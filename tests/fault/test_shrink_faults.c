@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sweep of jobs that go on, with a service and without: ranks sum in a loop, one to
- * three of them are killed or stopped at any time, also within trib_comm_shrink, rank 0
- * among them. The others shrink and go on. Each sum says who is in it, once each; all
- * end with the same ranks, and with all that are left; nothing hangs.
+ * The sweep of jobs that continue, with a service and without: ranks sum in a loop, and
+ * one to three of them are killed or stopped at any time, including within
+ * trib_comm_shrink, and including rank 0. The others shrink and continue. Each sum
+ * contains the mark of each rank in it once. All survivors end with the same ranks, and
+ * nothing hangs.
  *
  * Or each step is a start of a plan with error feedback: planned.h.
  *
@@ -15,13 +16,13 @@
 #include "tests/fault/planned.h"
 
 #define SIZE HITS_RANKS
-#define MARK_BITS PLANNED_MARK_BITS /* of a sum for each rank: how often it is in it */
+#define MARK_BITS PLANNED_MARK_BITS /* of a sum, per rank: its contributions */
 #define SECONDS 40
 
 struct job {
     const char *transport;
     size_t count;
-    struct planned_job plan; /* codec NULL: there is none */
+    struct planned_job plan; /* codec NULL: no plan */
     struct hits hits;
 };
 
@@ -33,7 +34,7 @@ struct rank {
     int looks;
 };
 
-/* This trib_idle_fn is called while a rank waits in trib_comm_shrink. */
+/* Count a poll. Called as trib_idle_fn while a rank waits in trib_comm_shrink. */
 static int look(void *arg)
 {
     struct rank *r = arg;
@@ -58,7 +59,7 @@ static trib_comm_t *go_on(struct rank *r, trib_comm_t *comm)
     return smaller;
 }
 
-/* A job with a service goes on until that has summed for this communicator. */
+/* A job with a service continues until the service has summed for this communicator. */
 static bool may_stop(struct ranks_self *self, trib_comm_t *comm)
 {
     trib_stats_t s = {.size = sizeof(s)};
@@ -69,7 +70,7 @@ static bool may_stop(struct ranks_self *self, trib_comm_t *comm)
     return !hits_service()[0] || s.served > 0;
 }
 
-/* One sum; true if it says that all want to stop. */
+/* Run one sum. Return true if all ranks want to stop. */
 static bool sums(struct rank *r, trib_comm_t *comm, int64_t *x, size_t count,
                  trib_status_t *st)
 {
@@ -126,8 +127,8 @@ static int act(struct ranks_self *self)
 
 /* The sweep --------------------------------------------------------------------- */
 
-/* UCX 1.13 has an assertion that a death while it connects can break (ADR 13): then it
- * ends the process. */
+/* UCX 1.13 has an assertion that fails if a peer dies during wireup (ADR 13): it ends
+ * the process. */
 static bool is_aborted(const struct ranks *r, const struct hits *h)
 {
     for (int i = 0; i < SIZE; i++)
@@ -139,7 +140,7 @@ static bool is_aborted(const struct ranks *r, const struct hits *h)
 
 static void shoot(struct job j)
 {
-    static bool again; /* once in a run */
+    static bool again; /* once per run */
     struct ranks r;
     char config[120], text[200];
 
@@ -181,7 +182,7 @@ static int shots = 3;
 
 static void sweep_kind(struct job kind, int signal_number, int victims_most)
 {
-    /* Stops take a while each, and plans are of four kinds. */
+    /* Each stop takes a while, and there are four kinds of plans. */
     const bool fewer = signal_number == SIGSTOP || kind.plan.codec;
     const int n_shots = fewer ? (shots + 1) / 2 : shots;
 
@@ -200,7 +201,7 @@ static void sweep(const char *transport, int signal_number, int victims_most)
     sweep_kind((struct job){.transport = transport}, signal_number, victims_most);
 }
 
-/* Kills of jobs that have a plan with feedback. */
+/* Kill ranks of jobs that have a plan with feedback. */
 static void sweep_plans(const char *transport)
 {
     static const struct planned_job kinds[] = {

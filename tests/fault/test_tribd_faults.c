@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fault sweep of jobs with services: a tribd is killed, stopped, or killed and
- * started again, or a rank is killed or stopped, anywhere between its first call and
+ * restarted, or a rank is killed or stopped, at any point between its first call and
  * its last.
  *
- * Who loses a tribd goes on within the time in which a death is named, every sum is
- * right, and the job sums with a service again where there is one. Who loses a rank
- * gets an error in time, which names it, its host and what was under way. Whatever
- * happens, each tribd that is left holds nothing 5 s later, and ends well.
+ * A job that loses a tribd continues within the time limit for deaths, every sum is
+ * correct, and the job sums with a service again if there is one. After the loss of a
+ * rank, the others get an error in time that names the rank, its host and the
+ * operation. In each case, every remaining tribd has released all resources 5 s later
+ * and exits without error.
  *
  *     test_tribd_faults [--seed S] [--transport T] [--only I,…] [--at-once N]
  *                       [--long]
  *
- * Moments are drawn from the seed. --only takes the shots of these numbers, --long
- * draws ten times as many. N shots (4) are under way at once. A shot that was only
- * late is fired twice more, alone: a machine may be busy, and a promise that does not
- * hold is late each time. So is one in which UCX aborts its process.
+ * Faults are drawn from the seed. --only runs the faults of these numbers, --long draws
+ * ten times as many. N faults (4) run at once. A fault whose only failure is lateness
+ * is repeated twice, alone: a machine may be busy, but a broken limit is late each
+ * time. The same applies if UCX aborts its process.
  */
 #include "build-config.h"
 #include "tests/comm/oracle.h"
@@ -25,12 +26,11 @@
 enum {
     AT_ONCE = 4,
     SERVICES = 2,
-    STOP_MS = 500, /* stop_timeout_ms of most shots; of the others it is what users
-                    * have */
+    STOP_MS = 500, /* stop_timeout_ms of most faults; the others use the default */
     SHOTS_MOST = 2000,
     ROUNDS = 10,
     MORE_TRIES = 2,
-    LOOK_US = 1000, /* of the test at its shots, on a machine that is not slow */
+    LOOK_US = 1000, /* period of the polls of the test on a machine that is not slow */
 };
 
 #define KILL_SECONDS 2.0
@@ -59,17 +59,17 @@ struct shot {
     int index;
     enum kind kind;
     const char *transport;
-    int size, services, victim; /* a rank, or a service */
+    int size, services, victim; /* victim: a rank or a service */
     int stop_ms;  /* stop_timeout_ms; 0: the default */
     double delay; /* from the mark to the signal */
-    double back;  /* and to its end; 0: when the job has ended */
-    int tries;    /* before, all of them late */
+    double back;  /* from the signal to its end; 0: when the job has ended */
+    int tries;    /* earlier tries, all of them late */
     struct served_job job;
 };
 
 enum stage { IDLE, OPENING, RUNNING, EMPTYING, CLOSING };
 
-/* A shot under way. */
+/* A fault injection in progress. */
 struct flight {
     enum stage stage;
     struct shot shot;
@@ -85,7 +85,7 @@ struct flight {
 static struct {
     uint64_t seed;
     const char *transport;
-    const char *only; /* numbers of shots, with commas; NULL: all */
+    const char *only; /* numbers of faults, with commas; NULL: all */
     int rounds, at_once;
     char folder[DAEMON_PATH - 40];
     struct flight flights[AT_ONCE];
@@ -117,7 +117,7 @@ static double limit_of(const struct shot *s)
                       : patience(STOP_SECONDS);
 }
 
-/* The judgement --------------------------------------------------------------- */
+/* Verdicts -------------------------------------------------------------------- */
 
 static void complain(struct flight *f, const char *who, int number, const char *what,
                      double seconds)
@@ -146,7 +146,7 @@ static void note(const struct flight *f, double took)
     *slowest = took > *slowest ? took : *slowest;
 }
 
-/* In time; who is not is looked at again. */
+/* Check the time; a late fault is repeated. */
 static void judge_time(struct flight *f, int rank, double took)
 {
     if (took <= limit_of(&f->shot))
@@ -157,8 +157,8 @@ static void judge_time(struct flight *f, int rank, double took)
         f->late = true;
 }
 
-/* UCX 1.13 ends its process by an assertion of its own, about once in a thousand shots,
- * if a peer dies while both wire up (wireup_ep->pending_count == 0 in wireup_ep.c). */
+/* UCX 1.13 aborts its process by an assertion, about once in a thousand faults, if a
+ * peer dies during wireup (wireup_ep->pending_count == 0 in wireup_ep.c). */
 static bool ucx_ended_it(const struct flight *f, int rank)
 {
     const int status = f->ranks.wait_status[rank];
@@ -232,7 +232,7 @@ static void judge(struct flight *f)
         (hits_rank(s) ? judge_rank_loss : judge_server_loss)(f, r);
 }
 
-/* A shot from its start to its end ------------------------------------------------- */
+/* A fault from its start to its end ------------------------------------------------ */
 
 static bool start_flight(struct flight *f, const struct shot *s)
 {
@@ -298,7 +298,7 @@ static void fire(struct flight *f)
         atomic_store(&f->ranks.slots[r].phase, JOB_FIRED);
 }
 
-/* A tribd that was killed has died of that; one to be started again is. */
+/* Check that a killed tribd died of the signal, and restart it if required. */
 static void come_back(struct flight *f)
 {
     struct daemon_process *d = &f->daemons[f->shot.victim];
@@ -339,14 +339,14 @@ static void run(struct flight *f, double now)
         come_back(f);
     if (!all && !(f->fired && survivors_ended(f)))
         return;
-    /* Its words while it joins are missed after 30 s. */
+    /* A silent rank 0 is detected only after 30 s during trib_init. */
     if (s->kind == RANK_STOPPED && s->job.place == AT_MEETING && s->victim == 0)
         ranks_signal(&f->ranks, 0, SIGKILL);
     f->reaped = ranks_seconds();
     f->stage = EMPTYING;
 }
 
-/* Each tribd that is left has its slots back, before a stopped rank dies. */
+/* Check that each remaining tribd has released its slots before a stopped rank dies. */
 static void await_empty(struct flight *f, double now)
 {
     const struct shot *s = &f->shot;
@@ -440,7 +440,7 @@ static void fire_all(const struct shot *shots, int n, int at_once)
     }
 }
 
-/* The shots ------------------------------------------------------------------------ */
+/* The faults ----------------------------------------------------------------------- */
 
 static double uniform(uint64_t *random)
 {
@@ -448,7 +448,7 @@ static double uniform(uint64_t *random)
     return (double)(*random >> 11) * 0x1p-53;
 }
 
-/* Draws a shot, the same for each index and seed. */
+/* Draw a fault, the same for each index and seed. */
 static struct shot aim(int index, const char *const *transports, int n)
 {
     uint64_t random = oracle_mix(sweep.seed << 20 ^ (uint64_t)index);

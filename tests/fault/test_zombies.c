@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are stopped until the others have given them up, and then go on: their
- * operation and trib_comm_shrink end in TRIB_ERR_PEER_LOST, and they write into no
- * memory of the survivors, which have gone on with each other alone.
+ * Ranks that are stopped until the others consider them lost, and then continue: their
+ * operation and trib_comm_shrink fail with TRIB_ERR_PEER_LOST, and they write into no
+ * memory of the survivors, which have continued without them.
  */
 #include "tests/harness/ranks.h"
 
 enum {
     STOP_MS = 1000, /* stop_timeout_ms */
-    ROUNDS_AFTER = 20, /* sums of the survivors once the stopped ranks go on */
+    ROUNDS_AFTER = 20, /* sums of the survivors after the stopped ranks continue */
     SMALL = 1000,
-    LARGE = 200000, /* elements: writes are under way when a rank stops */
+    LARGE = 200000, /* elements: writes are in flight when a rank stops */
 };
 
 enum phase { SUMS = 1, SHRUNK, CONTINUED, ENDED };
@@ -20,8 +20,8 @@ struct zombies {
     int size;
     unsigned victims; /* bit r: rank r is stopped */
     size_t count;
-    bool registers; /* the vector, in each communicator */
-    bool leaves_early; /* survivors have ended when the victims go on */
+    bool registers; /* register the vector in each communicator */
+    bool leaves_early; /* survivors have exited when the victims continue */
     bool sleeps; /* the victims are stopped between two calls */
 };
 
@@ -35,7 +35,7 @@ static int n_victims(const struct zombies *z)
     return __builtin_popcount(z->victims);
 }
 
-/* Sums until the communicator fails, or `flag` is up on all ranks. */
+/* Sum until the communicator fails, or `flag` is set on all ranks. */
 static trib_status_t sum(struct ranks_self *self, trib_comm_t *comm, int64_t *x)
 {
     const struct zombies *z = self->arg;
@@ -157,8 +157,8 @@ static void end(struct ranks *r, const struct zombies *z)
     ranks_close(r);
 }
 
-/* A majority or a minority; whole hosts; outside of a call; behind survivors that have
- * ended; with much, little or nothing under way. */
+/* A majority or a minority; whole hosts; outside of a call; after survivors have
+ * exited; with much, little or no data in flight. */
 static const struct zombies rows[] = {
     {"transport=tcp", 2, 1u << 1, SMALL, false, false, false},
     {"transport=tcp", 2, 1u << 0, SMALL, false, true, false},
@@ -171,7 +171,7 @@ static const struct zombies rows[] = {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* All jobs at once, as they mostly wait for a time-out. */
+/* Run all jobs at once, because they mostly wait for a time-out. */
 TEST(test_zombies)
 {
     struct ranks jobs[ROWS];
@@ -185,8 +185,8 @@ TEST(test_zombies)
         end(&jobs[i], &rows[i]);
 }
 
-/* Three ranks of which rank 2 ends, rank 1 finds that it was away itself, and leaves;
- * then rank 0, which was in no call meanwhile, continues alone. */
+/* Three ranks: rank 2 exits; rank 1 detects that it was stopped itself, and
+ * disconnects; then rank 0, which made no call in that time, continues alone. */
 static int act_alone(struct ranks_self *self)
 {
     trib_comm_t *comm, *smaller = NULL;
