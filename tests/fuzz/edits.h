@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An input as edits of a valid structure. Random bytes end at the first magic number;
- * an edit changes one field of what is otherwise right, and so gets behind the checks
- * that come first.
+ * Build an input from edits of a valid structure. Random bytes fail at the first magic
+ * number; an edit changes one field of a valid structure and so passes the first
+ * checks.
  *
- * An edit has 4 bytes and then, by its kind, a value:
+ * An edit has 4 bytes and then, depending on its kind, a value:
  *
  *     | place 1 | kind 1 | offset 2, little-endian | value: 0, 1, 2, 4 or 8 bytes |
  *
- * place    which structure, for the target to say
+ * place    the structure, as the target defines it
  * kind     modulo EDIT_KINDS: enum edit_kind; bit 7: the offset need not be aligned
  */
 #ifndef TESTS_FUZZ_EDITS_H
@@ -19,18 +19,17 @@
 #include "tests/fuzz/reach.h"
 
 enum edit_kind {
-    EDIT_BIT,     /* flips a bit: the value's byte says which */
+    EDIT_BIT,     /* flips a bit: the byte of the value selects it */
     EDIT_U8,      /* stores a number */
     EDIT_U16,
     EDIT_U32,
     EDIT_U64,
     EDIT_ADD,     /* adds a signed byte to a 32-bit number */
-    EDIT_COPY,    /* 8 bytes from elsewhere in the structure: the value's 2 bytes say
-                   * where */
-    EDIT_SPECIAL, /* 8 bytes of a number that means something here: the value's byte
-                   * says which */
-    EDIT_FILL,    /* many bytes of one value: the value is that byte, and a fourth of
-                   * their number */
+    EDIT_COPY,    /* copies 8 bytes from elsewhere in the structure: the value's 2 bytes
+                   * are the offset */
+    EDIT_SPECIAL, /* stores a significant 8-byte number: the value's byte selects it */
+    EDIT_FILL,    /* stores many bytes of one value: the value's bytes are that byte and
+                   * a quarter of their number */
     EDIT_KINDS,
 };
 
@@ -42,7 +41,7 @@ struct edit {
     uint64_t value;
 };
 
-/* The input, and numbers of the target's own: an address, a length, a process. */
+/* The input, and significant numbers of the target: an address, a length, a process. */
 struct edits {
     const uint8_t *at;
     size_t left;
@@ -59,7 +58,7 @@ static inline uint64_t edits_number(struct edits *e, size_t bytes)
     return value;
 }
 
-/** edits_next - the next one; false: there is none. */
+/** edits_next - read the next edit; return false at the end of the input. */
 static inline bool edits_next(struct edits *e, struct edit *out)
 {
     static const uint8_t value_bytes[EDIT_KINDS] = {1, 1, 2, 4, 8, 1, 2, 1, 2};
@@ -82,7 +81,8 @@ static inline size_t edit_width(enum edit_kind kind)
     return width[kind];
 }
 
-/** edit_apply - to `n` bytes that are valid so far; false: it does not fit in there. */
+/** edit_apply - edit `n` bytes that are valid so far; return false if the edit does not
+ * fit. */
 static inline bool edit_apply(const struct edits *all, const struct edit *e,
                               void *bytes, size_t n)
 {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# fuzz.sh BUILD seconds|runs|afl [N [TARGET]...] - run each fuzz target, or those named, of a
-# --enable-fuzz build: for N (20) seconds, N times, or for N seconds by AFL++, whose compiler
-# then has built it. A line for each. What targets learn stays in BUILD/fuzz/ or BUILD/afl/,
-# where the next run goes on; what they find is there, too, and a failure.
+# fuzz.sh BUILD seconds|runs|afl [N [TARGET]...] - run each fuzz target, or the named
+# ones, of a --enable-fuzz build: for N (20) seconds, N times, or for N seconds with
+# AFL++, whose compiler must have built it. Print a line for each. The corpus stays in
+# BUILD/fuzz/ or BUILD/afl/, where the next run continues; findings are there as well,
+# and make it fail.
 
 set -u
 build=$1
@@ -15,12 +16,12 @@ failed=0
 targets=
 if [ $# -gt 3 ]; then shift 3; else set --; fi
 
-# number_in FILE NAME - that stands behind a name; "?" where the run did not come to it.
+# number_in FILE NAME - print the number after a name; "?" if the run did not print it.
 number_in() {
     sed -n "s/^$2 *: *//p" "$1" 2>/dev/null | grep . || echo '?'
 }
 
-# unpack FOLDER - the corpus as it is in the sources.
+# unpack FOLDER - unpack the corpus of the sources.
 unpack() {
     rm -rf "$1"
     mkdir -p "$1"
@@ -45,8 +46,8 @@ libfuzzer() {
         "$(number_in "$found/log" stat::new_units_added) new units, $failures failures"
 }
 
-# It would ask for settings of the whole machine: cores, frequencies, a pinned processor.
-# Its own options of the sanitizers make every error an abort.
+# AFL++ would require settings of the whole machine: cores, frequencies, a pinned
+# processor. The sanitizer options that it sets turn every error into an abort.
 afl() {
     found=$build/afl/$name
     mkdir -p "$found"
@@ -88,12 +89,12 @@ cores=$(nproc)
 # shellcheck disable=SC2086 # a list
 make -C "$build" -s generate && make -C "$build" -s -j "$cores" $targets >/dev/null || exit 1
 
-one() { # one target; its line, and what it found
+one() { # run one target; print its line and findings
     name=$1
     failed=0
     case $how in
-    # A third of so many runs would go to weighing which input may teach something. Beside
-    # other work, for which it is started with a low priority, an input may wait for long.
+    # Weighing inputs would take a third of the time of so few runs (-entropic). The
+    # process has a low priority, so under load an input may wait for long.
     runs) libfuzzer -runs="$number" -entropic=0 -timeout=300 ;;
     afl) afl ;;
     *) libfuzzer -max_total_time="$number" -timeout=120 ;;
@@ -101,7 +102,7 @@ one() { # one target; its line, and what it found
     return "$failed"
 }
 
-# Those that run for a time do so side by side, one for each core.
+# Targets that run for a time run in parallel, one per core.
 case $how in runs | afl) cores=1 ;; esac
 while [ $# -gt 0 ]; do
     pids=

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as the plans that rank 0 of a job announces to a node: the node has a plan
- * of it, or a sentence why not, and no more memory than a plan may have. A line is an
- * announcement, its first character the number of the plan.
+ * Any text as the plans that rank 0 of a job announces to a node: the node has the plan
+ * or an error message, and stays within the memory limit of a plan. A line is an
+ * announcement; its first character is the number of the plan.
  */
 #include <pthread.h>
 
@@ -15,15 +15,15 @@
 
 enum { RANKS = 2, MEMORY = 8 << 20 };
 
-unsigned fuzz_reached; /* inputs of which every line was an announcement */
+unsigned fuzz_reached; /* inputs whose lines were all announcements */
 
-/* The words of all three at one exchange. */
+/* The blobs of all three in one exchange. */
 static struct {
     pthread_barrier_t all;
     uint8_t said[RANKS + 1][TRIB_BOOT_BLOB_MAX];
 } meeting;
 
-/* arg: one's own place in it. */
+/* arg: the caller's entry in it. */
 static trib_status_t meet(void *arg, const char *phase, const void *in, size_t bytes,
                           void *out)
 {
@@ -69,7 +69,7 @@ static void close_all(void)
         trib_agg_comm_dispose(ranks[r]);
 }
 
-/* Ranks to which the node connects, and which say nothing. */
+/* Open ranks that the node connects to and that send nothing. */
 static void open_all(void)
 {
     pthread_t threads[RANKS];
@@ -127,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     for (char *line = strtok_r(text, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
-        char *exact = strdup(line); /* so that ASan sees its end */
+        char *exact = strdup(line); /* exact size, so that ASan detects reads past the
+                                     * end */
         if (exact)
             all &= take(exact);
         free(exact);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as frames of the TCP boot: a status, texts that end, lengths within bounds.
- * The first byte says how long a RESULT the reader takes, as the state of a client
- * does.
+ * Any bytes as frames of the TCP boot: each results in a status, terminated texts, and
+ * lengths within bounds. The first byte is the maximum length of a RESULT that the
+ * reader accepts, as the state of a client sets it.
  */
 #include "base/sockets.h"
 #include "boot/tcp/tcp_proto.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* frames that are whole and valid */
+unsigned fuzz_reached; /* complete and valid frames */
 
 static void check_hello(const struct trib_tcp_frame *frame)
 {
@@ -74,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t result_max = (size_t)data[0] * 64;
     size_t n = size - 1;
-    uint8_t *bytes = malloc(n + 1); /* a copy of its own, so that ASan sees its end */
+    uint8_t *bytes = malloc(n + 1); /* a separate copy, so that ASan detects reads past
+                                     * the end */
     if (!bytes)
         return 0;
     memcpy(bytes, data + 1, n);

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes 0-1 choose a text of the table of codecs, bytes 2-3 the length and the
- * instruction set; the rest is first decoded as it is (any bytes give a status), then
- * taken as floats, encoded and decoded (never fails). Of words that add, the bytes are
- * merged with one that is valid, and are scales that ranks agreed on.
+ * Bytes 0-1 select a text of the table of codecs, bytes 2-3 the length and the
+ * instruction set. The rest is first decoded (any bytes result in a status), then used
+ * as floats, encoded and decoded (never fails). For linear codecs, the bytes are merged
+ * with a valid encoded chunk, and used as scales that ranks agreed on.
  */
 #include "compress/codec.h"
 #include "compress/kernels/kernels.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* words that decode, or add to a valid one */
+unsigned fuzz_reached; /* encoded chunks that decode, or that add to a valid one */
 
 static const char *const isas[] = {"auto", "c", "avx2",
-                                   "neon"}; /* auto for those not here */
+                                   "neon"}; /* auto if not available */
 enum {
     TEXTS_MAX = 512,
     ISAS = sizeof isas / sizeof *isas,
-    N_MAX = 4096, /* the bits above it choose the instruction set */
+    N_MAX = 4096, /* the bits above it select the instruction set */
     RANKS = 300
 };
 
 struct text {
     const char *text;
     uint32_t hash;
-    struct trib_codec *codecs[ISAS]; /* made once: tables take longer than a decode */
+    struct trib_codec *codecs[ISAS]; /* created once: building tables takes longer than
+                                      * a decode */
 };
 
-/* FNV-1a: the corpus has been made with it. */
+/* FNV-1a: the corpus depends on it. */
 static uint32_t hash_of(const char *text)
 {
     uint32_t h = 2166136261u;
@@ -53,8 +54,8 @@ static uint32_t weight(uint32_t hash, uint32_t choice)
     return (h ^ h >> 15) * 0x846ca68bu;
 }
 
-/* The text of the largest weight: a new text takes few choices from the others, so that
- * inputs keep theirs. */
+/* Return the text with the largest weight: a new text takes few choices from the
+ * others, so that most inputs keep their text. */
 static struct text *text_get(uint32_t choice)
 {
     static struct text texts[TEXTS_MAX];
@@ -141,7 +142,7 @@ static void check_merge(const struct trib_codec *c, const uint8_t *data, size_t 
                                      .final = count == 2,
                                      .ranks = size % 3};
         const trib_status_t status = trib_codec_merge(c, &m, sum, &len);
-        /* words of a model say nothing without it */
+        /* encoded chunks of a model cannot be decoded without it */
         const bool learns = trib_codec_info(c)->flags & TRIB_CODEC_MODEL;
         if (status == TRIB_OK &&
             (len > trib_codec_bound(c, n) ||
@@ -169,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (trib_codec_info(c)->flags & TRIB_CODEC_LINEAR && size > 4)
         check_merge(c, data + 4, size - 4, n);
     check_encode(c, data + 4, size - 4, TRIB_ENCODE_CONTRIBUTION);
-    if (trib_codec_info(c)->flags & TRIB_CODEC_SPARSE) { /* else it is the same */
+    if (trib_codec_info(c)->flags & TRIB_CODEC_SPARSE) { /* otherwise it is the same */
         check_encode(c, data + 4, size - 4, TRIB_ENCODE_EXACT);
         check_encode(c, data + 4, size - 4, TRIB_ENCODE_RESULT);
     }

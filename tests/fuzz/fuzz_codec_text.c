@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as a codec: a codec whose canonical text is its own canonical text, or a
- * sentence.
+ * Any text as a codec: it results in an error message, or in a codec whose canonical
+ * text is its own canonical text.
  */
 #include "base/error.h"
 #include "compress/codec.h"
@@ -10,7 +10,7 @@
 
 unsigned fuzz_reached; /* codecs */
 
-/* Looked up once: what a CPU can do takes an emulated one long to say. */
+/* Looked up once: an emulated CPU reports its features slowly. */
 static const struct trib_kernels *kernels;
 
 static void check_again(const struct trib_codec *c)

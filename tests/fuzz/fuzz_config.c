@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as settings: a status and, where it fails, a sentence. What was accepted
- * prints as a text that is accepted again with the same digest.
+ * Any text as settings: a status and, on failure, an error message. Accepted settings
+ * print as a text that is accepted again with the same digest.
  */
 #include "base/config.h"
 #include "base/error.h"
@@ -19,7 +19,7 @@ static void check_again(const struct trib_config *cfg)
                                  cfg->quorum,    cfg->service, cfg->check};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strpbrk(texts[i], " ;,"))
-            return; /* a value with our separators cannot be listed this way */
+            return; /* a value with a separator cannot be listed this way */
     trib_config_same_text(cfg, text, sizeof(text));
     for (char *p = text; *p; p++) {
         if (*p == ' ')

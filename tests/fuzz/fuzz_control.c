@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as messages of a control connection: a status, texts that end and print,
- * numbers within their limits; and whatever is read is written as the same bytes. The
- * first byte says who has sent them, and whether their lengths are those of sealed
- * ones.
+ * Any bytes as messages of a control connection: each results in a status, terminated
+ * and printable texts, and numbers within their limits; each message read is written as
+ * the same bytes. The first byte selects the sender, and whether lengths include a
+ * seal.
  */
 #include "agg/protocol/control.h"
 #include "tests/fuzz/reach.h"
@@ -32,7 +32,7 @@ static bool check_frame(const struct trib_control_frame *frame, uint32_t seal)
     static uint8_t again[TRIB_CONTROL_FRAME_BYTES];
     struct trib_control message;
     size_t used;
-    size_t n = frame->length - seal; /* as if the seal stood behind */
+    size_t n = frame->length - seal; /* as if the seal followed */
 
     need(frame->length >= seal && trib_control_name(frame->kind) != NULL);
     if (trib_control_get(frame->kind, frame->payload, n, &message) != TRIB_OK)
@@ -59,7 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t seal = data[0] & 2 ? TRIB_CONTROL_SEAL_BYTES : 0;
     size_t n = size - 1;
     uint8_t *bytes =
-        malloc(n ? n : 1); /* a copy of its own, so that ASan sees its end */
+        malloc(n ? n : 1); /* a separate copy, so that ASan detects reads past the
+                            * end */
     if (!bytes)
         return 0;
     memcpy(bytes, data + 1, n);

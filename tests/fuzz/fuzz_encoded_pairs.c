@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as encoded pairs: two bytes of elements in the chunk, one of an element's
- * size, then the word. What is taken is written again as the same pairs.
+ * Any bytes as encoded pairs: two bytes for the elements in the chunk, one for the size
+ * of an element, then the encoded chunk. Accepted pairs are written again as the same
+ * pairs.
  */
 #include "pipeline/payload/encoded_pairs.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* words with pairs */
+unsigned fuzz_reached; /* encoded chunks with pairs */
 
 enum { HEAD = 3, BEYOND = 65536 /* added to n: positions of 4 bytes */ };
 
@@ -26,7 +27,7 @@ static void check(const uint8_t *word, size_t bytes, size_t n, size_t element,
     if (again && p.n) {
         fuzz_reached++;
         const size_t length = trib_encoded_pairs_length(&p, n, element);
-        if (length > bytes) /* it may have had a list in place of distances */
+        if (length > bytes) /* it may have had a list instead of distances */
             abort();
         trib_encoded_pairs_write(&p, n, element, again);
         uint32_t *other = malloc(n * sizeof(*other));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as feedback, with codecs of each kind: a rule whose canonical text is its
- * own canonical text, or a sentence.
+ * Any text as feedback, with codecs of each kind: it results in an error message, or in
+ * a rule whose canonical text is its own canonical text.
  */
 #include "base/error.h"
 #include "compress/codec.h"
@@ -12,7 +12,7 @@ unsigned fuzz_reached; /* rules */
 
 static const char *const texts[] = {"topk:ratio=0.01", "efsign", "none"};
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
-static struct trib_codec *codecs[TEXTS]; /* made once: they do not change */
+static struct trib_codec *codecs[TEXTS]; /* created once: they do not change */
 
 static const struct trib_codec *codec_get(int i)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what a peer left in an arena: a frame, the payload of an ADVERT, a
- * notice, an event.
+ * Any bytes that a peer left in an arena: a frame, the payload of an ADVERT, a notice,
+ * an event.
  */
 #include "base/config.h"
 #include "pipeline/link/link.h"
 #include "tests/fuzz/reach.h"
 #include "transport/open.h"
 
-unsigned fuzz_reached; /* frames of the operation that runs, and opens */
+unsigned fuzz_reached; /* frames of the running operation, and opens */
 
-/* Takes n bytes of the input, or what is left and zeros. */
+/* Take n bytes of the input, or the rest padded with zeros. */
 static void take(const uint8_t **data, size_t *size, void *to, size_t n)
 {
     size_t m = n < *size ? n : *size;
@@ -49,7 +49,8 @@ static void close_arena(void)
     t->ops->close(t);
 }
 
-/* Once: an input overwrites all that another one may have left in it. */
+/* Open the arena once: an input overwrites everything that an earlier one may have left
+ * in it. */
 static void open_arena(void)
 {
     struct trib_transport_opts opts = {.size = 2, .params = "", .cfg = &cfg};
@@ -61,7 +62,7 @@ static void open_arena(void)
     atexit(close_arena);
 }
 
-/* One end of a link whose other end is the input. */
+/* Check one end of a link whose other end is the input. */
 static void check_link(const uint8_t *data, size_t size)
 {
     _Atomic uint32_t credits[TRIB_LANES] = {0};
@@ -93,7 +94,7 @@ static void check_link(const uint8_t *data, size_t size)
         abort();
     if (opened && (trib_link_import(&l, &open.send.blob, NULL) ||
                    trib_link_import(&l, &open.recv.blob, NULL)))
-        abort(); /* nobody exported it */
+        abort(); /* not exported by any peer */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Texts of launchers. A first byte that is not 0 is the room for an answer, and any
- * bytes as a line of PMI and as Slurm's node list follow. Behind a 0 comes a byte that
- * says of which valid text the edits (edits.h) behind it change a few characters: a
- * root, a node list, a conversation over PMI.
+ * Texts of launchers. If the first byte is not 0, it is the room for an answer; the
+ * rest is used as a line of PMI and as Slurm's node list. After a 0 comes a byte that
+ * selects a valid text, and edits (edits.h) of a few of its characters: a root, a node
+ * list, a conversation over PMI.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,7 +36,8 @@ static void run_text(const char *text, size_t room)
 
 static void run_bytes(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size); /* a copy of its own, so that ASan sees its end */
+    char *text = malloc(size); /* a separate copy, so that ASan detects reads past the
+                                * end */
 
     if (!text)
         return;
@@ -46,7 +47,7 @@ static void run_bytes(const uint8_t *data, size_t size)
     free(text);
 }
 
-/* With another character here and there, or shorter; an exact copy, to be freed. */
+/* Change or remove some characters. Return an exact copy that the caller frees. */
 static char *edit_text(const char *valid, struct edits *all)
 {
     char text[TEXT_MOST];
@@ -56,7 +57,7 @@ static char *edit_text(const char *valid, struct edits *all)
     for (int i = 0; i < EDITS_MOST && edits_next(all, &e); i++) {
         if (e.place % 8 == 7)
             n = e.offset % (n + 1);
-        else if (e.place % 8 == 6 && n + 8 < sizeof(text)) { /* a part of it twice */
+        else if (e.place % 8 == 6 && n + 8 < sizeof(text)) { /* repeat a part of it */
             const size_t at = e.offset % (n + 1), from = e.value % (n + 1);
             const size_t len = n - from < 8 ? n - from : 8;
             char part[8];
@@ -69,10 +70,10 @@ static char *edit_text(const char *valid, struct edits *all)
         }
         text[n] = '\0';
     }
-    return strdup(text); /* up to a zero that came in */
+    return strdup(text); /* up to a zero that an edit inserted */
 }
 
-/* The root's text, from rank 0 to another. */
+/* Pass the text of the root from rank 0 to another rank. */
 static void run_root(struct edits *all)
 {
     struct trib_launch launch = {.rank = 1, .size = 2, .hold = -1};
@@ -101,7 +102,7 @@ static void run_nodes(struct edits *all)
     free(text);
 }
 
-/* Answers of a launcher, line by line: a message each, of which some are changed. */
+/* Answers of a launcher, line by line: each is a message, and some are edited. */
 static void run_pmi(struct edits *all, int rank)
 {
     static const char *const answers[] = {

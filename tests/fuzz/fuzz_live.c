@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ranks of one process that sum, driven by hand, and a few fields changed between
- * two passes in what they share: frames and payloads in slots, credits, notices,
- * adverts, the control segment of shm and its rings, trailers. An operation ends right,
- * or with an error and a sentence; where no frame or payload was changed, or where
- * frames have checksums, a sum that is wrong is an error, too.
+ * Two ranks of one process that sum, driven by hand. Between two passes, a few fields
+ * of their shared memory are edited: frames and payloads in slots, credits, notices,
+ * adverts, the control segment of shm and its rings, trailers. An operation succeeds,
+ * or fails with a status and a message. A wrong sum is an error as well, unless frames
+ * or payloads were edited and frames have no checksums.
  *
- * The first byte says which transport, the second which codec, how memory lies and
- * whether frames have checksums; then come
- * edits (edits.h), each of which waits for as many passes as the upper bits of its
- * place say.
+ * The first byte selects the transport, the second the codec, the memory layout and
+ * whether frames have checksums. Then come edits (edits.h); the upper bits of the place
+ * of an edit are the number of passes before it.
  */
 #include <unistd.h>
 
@@ -20,7 +19,7 @@
 #include "transport/backends.h"
 #include "transport/shm/shm.h"
 
-unsigned fuzz_reached; /* sums that both ranks have, right */
+unsigned fuzz_reached; /* correct sums on both ranks */
 
 enum { COUNT = 6000, CHUNK = 4096, STARTS = 2, PASSES = 60, EDITS_MOST = 24 };
 
@@ -31,7 +30,7 @@ enum place {
     AT_CONTROL,
     AT_RING,
     AT_TRAILER,
-    AT_NOTICE, /* a valid one comes, but for this edit */
+    AT_NOTICE, /* a valid notice arrives, except for this edit */
     AT_GRANT,  /* the same */
     AT_PLACES,
 };
@@ -51,8 +50,8 @@ struct side {
 struct two {
     struct side side[2];
     struct trib_codec *codec;
-    bool sums;   /* frames have checksums: what was changed is found */
-    bool spoilt; /* frames or payloads were changed: a sum may be another one */
+    bool sums;   /* frames have checksums, so edits are detected */
+    bool spoilt; /* frames or payloads were edited: a sum may be wrong */
 };
 
 static struct trib_config cfg;
@@ -151,8 +150,7 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
             e->offset & 1 && shm->owned ? &shm->owned->seg : &shm->control;
         return edit_apply(all, e, seg->base + seg->map_len - 4096, 64);
     }
-    /* Not the descriptor of a pipe: it may be the one where the fuzzer's own words
-     * go. */
+    /* Skip the descriptor of a pipe: it may be the pipe of the fuzzer's own output. */
     const int32_t pipe = atomic_load(&shm->header->pipe);
     struct trib_shm_ring *ring =
         trib_shm_ring_at(shm->header, e->offset >> 15 & 1, shm->ring_slots);
@@ -164,7 +162,7 @@ static bool edit_control(const struct edits *all, const struct edit *e, struct s
     return fits;
 }
 
-/* Writes a notice as pipeline/link/link.c does: whole, and then its version. */
+/* Write a notice like pipeline/link/link.c: the content first, then its version. */
 static void put_notice(const struct edits *all, const struct edit *e,
                        struct trib_engine *engine)
 {
@@ -186,7 +184,7 @@ static void put_notice(const struct edits *all, const struct edit *e,
     atomic_store(&at->version_end, version);
     atomic_store(&at->version, version);
     engine->links[1 - engine->rank].notice_told[TRIB_OOB_NOTICE_LAST_WORDS] =
-        version & 0xffffff; /* as its event does, without load/store reach */
+        version & 0xffffff; /* as its event does without load/store reach */
 }
 
 static void put_advert(const struct edits *all, const struct edit *e,
@@ -206,7 +204,7 @@ static void put_advert(const struct edits *all, const struct edit *e,
            &g, sizeof(g));
 }
 
-/* Edits the memory of this side that the other side may write. */
+/* Edit the memory of this side that the other side may write. */
 static void edit_side(struct two *t, const struct edits *all, const struct edit *e)
 {
     struct trib_engine *engine = &t->side[e->offset >> 14 & 1].engine;

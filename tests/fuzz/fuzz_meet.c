@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words of rank 0 to a node about its ranks: valid messages of ranks in another
- * process, a few fields of which were changed, or that of one given as another's. The
- * node meets them, connects, takes a plan and fails, which it tells them: a write to
- * each. It answers with a sentence or writes where the ranks have room for it, and
- * nowhere else, in its own memory or theirs.
+ * The messages of rank 0 to a node about its ranks: valid messages of ranks in another
+ * process with a few fields edited, or with the message of one rank sent as another's.
+ * The node exchanges with them, connects, accepts a plan, fails, and notifies them with
+ * a write to each. It returns an error message or writes to the slots of the ranks, and
+ * to no other memory, its own or theirs.
  *
- * The first byte says which transport; then come edits (edits.h). A further one is for
- * what a rank makes of the facts of others: who is of one host, and who leads it; the
- * second says by what.
+ * The first byte selects the transport; then come edits (edits.h). A further value of
+ * the first byte tests how a rank evaluates the facts of others: which ranks share its
+ * host, and which one leads it. The second byte then selects the criterion.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -40,21 +40,21 @@ enum place { AT_HELLO, AT_FACTS, AT_WHOLE, AT_PLACES };
 
 static const char *const configs[WAYS] = {"transport=shm", "transport=auto"};
 
-/* Shared by the node's process and that of the ranks; one for each transport. */
+/* Shared by the processes of the node and of the ranks; one for each transport. */
 struct tenancy {
     pthread_barrier_t all;
     size_t bytes[EXCHANGES];
     uint8_t said[EXCHANGES][ALL][TRIB_BOOT_BLOB_MAX];
-    _Alignas(PAGE) uint8_t untouched[PAGE]; /* of the ranks' process: nobody exports
-                                             * it */
+    _Alignas(PAGE) uint8_t untouched[PAGE]; /* of the process of the ranks; never
+                                             * exported */
 };
 
 static struct tenancy *tenancies[WAYS];
 static pid_t pids[WAYS];
-/* The node's: nobody exports it. */
+/* Of the node; never exported. */
 static _Alignas(PAGE) uint8_t untouched[PAGE];
 
-/* The meeting that is recorded ----------------------------------------------------- */
+/* The recorded rendezvous ---------------------------------------------------------- */
 
 struct member {
     struct tenancy *t;
@@ -70,7 +70,7 @@ static trib_status_t meet(void *arg, const char *phase, const void *in, size_t b
 
     (void)phase;
     need(m->exchange < EXCHANGES && bytes <= TRIB_BOOT_BLOB_MAX);
-    if (m->rank == 0) /* all give as many */
+    if (m->rank == 0) /* all send the same number */
         m->t->bytes[m->exchange] = bytes;
     memcpy(m->t->said[m->exchange][m->rank], in, bytes);
     (void)pthread_barrier_wait(&m->t->all);
@@ -109,7 +109,7 @@ static void *be_rank(void *arg)
     return NULL;
 }
 
-/* The ranks do nothing of their own, but hand out what they share to who asks. */
+/* The ranks only hand out their shared memory on request. */
 static void be_ranks(struct tenancy *t, const char *config)
 {
     struct member m[RANKS];
@@ -164,7 +164,7 @@ static void close_all(void)
     }
 }
 
-/* The meeting of an input ---------------------------------------------------------- */
+/* The rendezvous of an input ------------------------------------------------------- */
 
 struct told {
     const struct tenancy *t;
@@ -197,8 +197,8 @@ static trib_status_t hear(void *arg, const char *phase, const void *in, size_t b
     return TRIB_OK;
 }
 
-/* Is all that will be addressed in a peer's memory within what the peer has
- * exported? */
+/* Return true if every remote address lies within the memory that the peer has
+ * exported. */
 static bool has_room(struct trib_engine *e, const struct trib_link *l)
 {
     const struct trib_transport_ops *ops = e->transport->ops;
@@ -211,7 +211,7 @@ static bool has_room(struct trib_engine *e, const struct trib_link *l)
     size_t len = 0;
 
     if (!ops->map(e->transport, l->arena, &len))
-        return true; /* what is written is for the transport to check */
+        return true; /* the transport checks the written data */
     return l->head_off + head + (l->slots == l->arena ? lanes : 0) <= len;
 }
 
@@ -238,7 +238,7 @@ static void use(struct trib_comm *node)
     need(e->failure.text[0] != 0);
 }
 
-/* Facts of eight ranks on two hosts. */
+/* Check facts of eight ranks on two hosts. */
 static void run_near(const char *by, struct edits *all)
 {
     static struct trib_comm comm;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ranks of one process that send messages to each other, driven by hand, and a few
- * fields changed between two passes in their mailboxes: heads of entries, payloads (of
- * which one is the place of a long message), credits. Each message ends right, or with
- * an error and a sentence, and nothing beside its receive buffer changes.
+ * Two ranks of one process that exchange messages, driven by hand. Between two passes,
+ * a few fields of their mailboxes are edited: heads of entries, payloads (one of which
+ * is the address of a long message), credits. Each message succeeds, or fails with a
+ * status and a message, and no memory outside its receive buffer changes.
  *
- * The first byte says which transport, and whether entries have checksums; then come
- * edits (edits.h), each of which waits for as many passes as the upper bits of its
- * place say.
+ * The first byte selects the transport, and whether entries have checksums. Then come
+ * edits (edits.h); the upper bits of the place of an edit are the number of passes
+ * before it.
  */
 #include <unistd.h>
 
@@ -18,12 +18,12 @@
 #include "tests/fuzz/edits.h"
 #include "transport/open.h"
 
-unsigned fuzz_reached; /* messages that came, right */
+unsigned fuzz_reached; /* messages received correctly */
 
 enum {
     MESSAGES = 4,
     LONGEST = 9000,
-    BESIDE = 64, /* bytes before and behind each buffer that stay as they are */
+    BESIDE = 64, /* guard bytes before and after each buffer */
     STRIDE = LONGEST + 2 * BESIDE,
     PASSES = 60,
     EDITS_MOST = 24,
@@ -34,20 +34,20 @@ enum place {
     AT_PAYLOAD, /* of the same */
     AT_SLOTS,
     AT_CREDITS,
-    AT_LINK, /* credits of the link, and the word that memory is withdrawn */
+    AT_LINK, /* credits of the link, and the flag that memory is withdrawn */
     AT_PLACES,
 };
 
 static const char *const transports[] = {"shm", "shm+nomap", "loop"};
 enum { TRANSPORTS = 3 };
 
-/* The first is short, the others are long: read from their place, or in parts. */
+/* The first is short; the others are long: read from their address, or in parts. */
 static const size_t lengths[MESSAGES] = {100, LONGEST, 5000, LONGEST};
 
 struct side {
     struct trib_error err;
     struct trib_engine engine;
-    uint8_t *shared; /* memory of trib_alloc: messages 1 and 2 */
+    uint8_t *shared; /* memory from trib_alloc: messages 1 and 2 */
     uint8_t *plain; /* 0 and 3 */
     struct trib_run sent[MESSAGES], received[MESSAGES];
     struct trib_p2p_request requests[2 * MESSAGES];
@@ -55,12 +55,12 @@ struct side {
 
 struct two {
     struct side side[2];
-    bool spoilt; /* entries were changed, and have no checksums */
+    bool spoilt; /* entries were edited and have no checksums */
 };
 
 static struct trib_config cfg[2]; /* without and with checksums */
 
-/* The buffer in which a message lies, or arrives. */
+/* Return the buffer that a message is sent from, or received into. */
 static uint8_t *at(struct side *s, int message, bool received)
 {
     uint8_t *memory = message == 1 || message == 2 ? s->shared : s->plain;
@@ -136,7 +136,7 @@ static void open_two(struct two *t, uint8_t how)
     }
 }
 
-/* Edits the memory of this side that the other side may write. */
+/* Edit the memory of this side that the other side may write. */
 static void edit_side(struct two *t, const struct edits *all, const struct edit *e,
                       bool checks)
 {
@@ -174,7 +174,7 @@ static void drive(struct two *t, struct edits *all, bool checks)
             has = edits_next(all, &e);
             due = i + (e.place >> 4);
         }
-        if (i == 8) /* some receives are there before their message, some behind it */
+        if (i == 8) /* some receives start before their message, some after it */
             for (int k = 0; k < 4; k++)
                 begin(t, k % 2, 2 + k / 2, false);
         (void)trib_engine_progress(engine);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte 0 chooses a codec that learns and byte 1 what strangers give its model: a word
- * as the result of a chunk, a word that is to be added to a valid one, a state, or what
- * was exchanged; and in both forms of LGC what ranks agree on (agreed). Any bytes give
- * a status; a model that refuses is what it was.
+ * Byte 0 selects a codec that learns, byte 1 the untrusted data for its model: an
+ * encoded chunk as a result, one to add to a valid one, a state, or the data of an
+ * exchange; in both forms of LGC, also the data that ranks agree on (agreed). Any bytes
+ * result in a status, and a model that refuses them is unchanged.
  */
 #include "compress/codec.h"
 #include "compress/models/model.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* gifts that were taken */
+unsigned fuzz_reached; /* accepted data */
 
 enum { N = 200, SHORT = 90, WORD = 64, FORMS_MOST = 32 };
 
 struct form {
     const char *text;
     int ranks;
-    bool agreed; /* gifts are also what the ranks agree on, and chunks are two */
+    bool agreed; /* data also contain values that the ranks agree on, and there are two
+                  * chunks */
 };
 
-/* The codecs of these inputs; behind them come the other rows of codecs that learn. */
+/* The codecs of these inputs, followed by the other rows of codecs that learn. */
 static const struct form tuned[] = {
     {"powersgd:rank=2,columns=16", 3, false},
     {"gradiveq:slice=16,kept=3,train=1,coded=9", 3, false},
@@ -38,7 +39,7 @@ struct trained {
     uint8_t *state;
     float *agreed;
     float x[N];
-    uint8_t *word; /* a valid one */
+    uint8_t *word; /* a valid encoded chunk */
     size_t len;
 };
 
@@ -122,8 +123,8 @@ static void take_word(struct trained *t, const struct trib_model_chunk *c,
     free(y);
 }
 
-/* Bytes behind the first are what is agreed on and, from WORD on, the word of one of
- * two chunks. */
+/* The bytes after the first are agreed data and, from WORD on, the encoded chunk of one
+ * of two chunks. */
 static void take_agreed(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = t->n_agreed * sizeof(float), word = size < WORD ? size : WORD;
@@ -132,8 +133,9 @@ static void take_agreed(struct trained *t, const uint8_t *data, size_t size)
 
     if (size && data[0] & 1)
         c.first = N, c.n = SHORT;
-    for (size_t i = 1; i < word && i <= t->n_agreed; i++) /* mostly whole numbers: else
-                                                           * nothing gets further */
+    for (size_t i = 1; i < word && i <= t->n_agreed; i++) /* mostly integers, otherwise
+                                                           * nothing passes the first
+                                                           * checks */
         agreed[i - 1] = (float)data[i];
     if (size && data[0] & 2)
         memcpy(agreed, data, word);
@@ -192,15 +194,15 @@ static void restore(struct trained *t)
         abort();
 }
 
-/* Some bytes of a valid one changed: so that not all is refused for its length. The
- * first ones say where. */
+/* Change some bytes of a valid state, so that not every input is refused for its
+ * length. The first bytes are the position. */
 static void read_state(struct trained *t, const uint8_t *data, size_t size)
 {
     const size_t bytes = trib_model_bytes(t->model), where = t->form.agreed ? 3 : 2;
     uint8_t *src = copy_new(t->state, bytes), *after = room(bytes);
     size_t at = 0;
 
-    restore(t); /* other gifts have changed it */
+    restore(t); /* other data has changed it */
     for (size_t i = 0; i < where && i < size; i++)
         at = (at << 8 | data[i]) % bytes;
     for (size_t i = where; i < size && at + i - where < bytes; i++)

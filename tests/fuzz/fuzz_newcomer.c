@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes of a newcomer to a listener, and any bytes as the answer to a knock. The
- * first byte says how far the newcomer is, and how many of the bytes come at a time.
+ * Any bytes from a newcomer to a listener, and any bytes as the answer to a join
+ * request. The first byte selects the progress of the newcomer and the number of bytes
+ * per read.
  */
 #include "boot/tcp/tcp_newcomer.h"
 #include "comm/members/grow.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* knocks that fit, and gifts to an exchange */
+unsigned fuzz_reached; /* valid join requests, and contributions to an exchange */
 
 static void fill_rules(struct trib_newcomer_rules *rules)
 {
@@ -24,7 +25,7 @@ static void fill_rules(struct trib_newcomer_rules *rules)
     rules->fits = trib_knock_fits;
 }
 
-/* What a listener does with a newcomer that it has come to know. */
+/* Process an accepted newcomer as a listener does. */
 static void go_on(struct trib_newcomer *n)
 {
     static const uint8_t result[300];
@@ -45,7 +46,7 @@ static void go_on(struct trib_newcomer *n)
         n->out_len = 0;
 }
 
-/* A good start, which random bytes hardly make. */
+/* Write a valid start, which random bytes rarely contain. */
 static size_t begin(uint8_t *bytes, unsigned how,
                     const struct trib_newcomer_rules *rules)
 {

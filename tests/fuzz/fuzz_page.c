@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as the page of a rank, or edits of a right one, as its file holds them: all
- * that is read ends, is plain and lies in its range, and so does its sentence.
+ * Any bytes as the state page of a rank, or edits of a valid page, as in its file:
+ * every field read is terminated, printable and within its range, and so is the error
+ * message.
  *
- * The first byte says which, 0 edits; the second whether the rank is stopped.
+ * A first byte of 0 means edits; the second byte says whether the rank is stopped.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "inspect/rank_pages.h"
 #include "tests/fuzz/edits.h"
 
-unsigned fuzz_reached; /* pages that are taken */
+unsigned fuzz_reached; /* accepted pages */
 
 #define NOW UINT64_C(1000000000000)
 
@@ -37,7 +38,7 @@ static void fill(struct trib_state_page *page)
     page->left_ns = page->begun_ns = page->since_ns;
 }
 
-/* The file's bytes; returns how many there are. */
+/* Write the bytes of the file. Return their number. */
 static size_t make(const uint8_t *data, size_t size, struct trib_state_page *page)
 {
     const uint64_t special[] = {

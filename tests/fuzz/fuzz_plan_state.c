@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as the state of a plan, as they come and with the length and the checksum
- * that they ought to have: the plan has it, or a sentence why not. Behind a first byte
- * of 0 come one that says which plan's state is taken, and edits of that (edits.h).
+ * Any bytes as the state of a plan, unchanged and with the correct length and checksum:
+ * the plan has the state or an error message. If the first byte is 0, the next selects
+ * the plan whose state is used, and edits of it (edits.h) follow.
  */
 #include <tributary.h>
 
@@ -11,13 +11,13 @@
 
 enum { HEAD = TRIB_SECTIONS_HEAD_BYTES, PLANS = 3, EDITS_MOST = 24 };
 
-unsigned fuzz_reached; /* states that the plan has taken */
+unsigned fuzz_reached; /* states that the plan has accepted */
 
 static trib_comm_t *comm;
 static struct kept {
     const char *codec, *feedback;
     trib_plan_t *plan;
-    uint8_t *state; /* as it was saved at first */
+    uint8_t *state; /* as saved first */
     size_t bytes;
 } kept[PLANS] = {{.codec = "topk:ratio=0.1", .feedback = "ef21:momentum=0.5"},
                  {.codec = "powersgd:rank=2"},
@@ -75,7 +75,7 @@ static void load(trib_plan_t *plan, const uint8_t *state, size_t bytes)
         return;
     fuzz_reached++;
     const size_t room =
-        bytes + TRIB_PLAN_NAME_MAX + 1; /* a state may have had no name */
+        bytes + TRIB_PLAN_NAME_MAX + 1; /* the state may be of a plan without a name */
     uint8_t *saved = malloc(room);
     if (!saved || trib_plan_state_save(plan, saved, room, &again) != TRIB_OK ||
         again > room)
@@ -83,14 +83,14 @@ static void load(trib_plan_t *plan, const uint8_t *state, size_t bytes)
     free(saved);
 }
 
-/* With the length and the checksum that it ought to have. */
+/* Load with the correct length and checksum. */
 static void load_sealed(trib_plan_t *plan, uint8_t *state, size_t size)
 {
     trib_sections_seal(state, size);
     load(plan, state, size);
 }
 
-/* A part of it comes twice, as a section does that is another's copy. */
+/* Repeat a part of it, like a section that is a copy of another. */
 static size_t repeat(uint8_t *state, size_t n, const struct edit *e)
 {
     const size_t at = HEAD + e->offset % (n - HEAD + 1) / 8 * 8;
@@ -120,7 +120,8 @@ static void run_edits(const struct kept *k, struct edits *all)
         else
             (void)edit_apply(all, &e, state, n);
     }
-    uint8_t *exact = malloc(n); /* so that ASan sees its end */
+    uint8_t *exact = malloc(n); /* exact size, so that ASan detects reads past the
+                                 * end */
     if (exact) {
         memcpy(exact, state, n);
         load_sealed(k->plan, exact, n);

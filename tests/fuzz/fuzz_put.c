@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what the other side of trib-perf put says: a status and a sentence that
- * ends, phases that stay within the memory. The first byte says who speaks first.
+ * Any bytes from the other side of trib-perf put: they result in a status and a
+ * terminated error message, and phases stay within the memory. The first byte selects
+ * the side that sends first.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "tests/fuzz/reach.h"
 
 #define AREA 8192
-#define STREAM_MAX 16384 /* what a socket pair holds */
+#define STREAM_MAX 16384 /* capacity of a socket pair */
 
 unsigned fuzz_reached; /* phases that have begun */
 
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     shutdown(fds[1], SHUT_WR);
     put_endpoint_init(&endpoint, data[0] & 1, &cfg, NULL);
     snprintf(endpoint.me.version, sizeof(endpoint.me.version),
-             "0.1.0"); /* the corpus' */
+             "0.1.0"); /* the version in the corpus */
     endpoint.setup.area = AREA;
     endpoint.memory = memory;
     converse(&endpoint, fds[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as a file of racks, in each format: a sentence, or a tree that holds
- * together, can be drawn and has groups of aggregators.
+ * Any bytes as a file of racks, in each format: they result in an error message, or in
+ * a consistent tree that can be drawn and has groups of aggregators.
  */
 #include "base/error.h"
 #include "inspect/draw/draw_tree.h"
@@ -50,7 +50,7 @@ static void check_drawing(const struct trib_racks *r)
     need(text > r->n_switches && dot > text);
 }
 
-/* Up to three aggregators, and a rank on each host. */
+/* Check up to three aggregators, and a rank on each host. */
 static void check_aggregators(const struct trib_racks *r)
 {
     const char *aggregators[] = {r->hosts[0].name, r->hosts[r->n_hosts / 2].name,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Valid addresses and exported regions of each transport, a few fields of which were
- * changed on their way: what is imported lies within what the peer has exported, and a
- * write goes there or is refused. Two ends in one process; the first byte says which
- * transport, the second how the memory was made, then come edits (edits.h).
+ * Valid addresses and exported regions of each transport, with a few fields edited in
+ * transit: an imported region lies within the exported memory, and a write goes there
+ * or is refused. Both ends are in one process. The first byte selects the transport,
+ * the second the kind of memory; then come edits (edits.h).
  *
- * Those of ucx and verbs, which need a device to connect, are read without one.
+ * Blobs of ucx and verbs, which need a device to connect, are only parsed.
  */
 #include <unistd.h>
 
@@ -27,13 +27,13 @@
 #include "transport/ucx/ucx.h"
 #endif
 
-unsigned fuzz_reached; /* imports that were written to, or read without a device */
+unsigned fuzz_reached; /* imports that were written to, or parsed without a device */
 
 enum { LEN = 8192, AROUND = 4096, POLLS = 8, EDITS_MOST = 24 };
 
 enum place { AT_BLOB, AT_ADDRESS, AT_CONTROL, AT_TRAILER, AT_PLACES };
 
-/* Names of backends, before the parameters of a text. */
+/* Names of backends, before the parameters. */
 static const char *const names[] = {"shm",
                                     "loop",
                                     "tcp",
@@ -47,7 +47,7 @@ enum { NAMES = sizeof(names) / sizeof(*names) };
 
 static struct trib_config cfg;
 static struct trib_log quiet;
-/* Memory that no peer has exported: nothing is ever written there. */
+/* Memory that no peer has exported: no write may go there. */
 static _Alignas(4096) uint8_t untouched[AROUND];
 
 struct end {
@@ -58,12 +58,12 @@ struct end {
 };
 
 struct pair {
-    struct end a, b; /* a imports what b has exported */
+    struct end a, b; /* a imports the regions that b has exported */
     struct trib_address address[2];
     struct trib_blob blob;
-    uint8_t *around; /* of memory that was registered: AROUND on both sides */
-    bool near_only;  /* a changed address may be connected to: it leads to this host
-                      * alone */
+    uint8_t *around; /* guards of AROUND bytes on both sides of registered memory */
+    bool near_only;  /* an edited address may be connected to: it leads to this host
+                      * only */
 };
 
 static void open_end(struct end *e, const char *name, int self)
@@ -120,7 +120,7 @@ static void close_pair(struct pair *p)
     free(p->around);
 }
 
-/* The shm transport within a transport of several; NULL if there is none. */
+/* Return the shm transport within an auto transport; NULL if there is none. */
 static struct shm *shm_in(struct trib_transport *t)
 {
     if (t->ops == &trib_shm_ops)
@@ -133,7 +133,7 @@ static struct shm *shm_in(struct trib_transport *t)
     return NULL;
 }
 
-/* Edits memory that the peer shares: it may write any bytes there. */
+/* Edit memory that the peer shares: the peer may write any bytes there. */
 static bool edit_shared(const struct edits *all, const struct edit *e, struct pair *p)
 {
     struct trib_segment *seg = NULL;
@@ -141,7 +141,7 @@ static bool edit_shared(const struct edits *all, const struct edit *e, struct pa
     struct shm *shm = shm_in(p->b.t);
     if (shm) {
         seg = &shm->control;
-        if (e->offset & 1 && shm->owned) /* of memory instead */
+        if (e->offset & 1 && shm->owned) /* edit memory instead */
             seg = &shm->owned->seg;
         if (e->place % AT_PLACES == AT_CONTROL)
             return edit_apply(
@@ -151,7 +151,7 @@ static bool edit_shared(const struct edits *all, const struct edit *e, struct pa
     return seg && edit_apply(all, e, seg->base + seg->map_len - 4096, 64);
 }
 
-/* true: the address was changed. */
+/* Return true if the address was edited. */
 static bool edit_all(struct edits *all, struct pair *p)
 {
     struct edit e;
@@ -181,8 +181,8 @@ static bool is_in(const struct trib_segment *seg, const uint8_t *at, size_t len)
            (size_t)(at - seg->base) <= seg->map_len - len;
 }
 
-/* Whether the bytes are memory that b gives to its peers, as segments or as it
- * registered it. */
+/* Return true if the bytes are memory that b exports to its peers, as segments or as
+ * registered. */
 static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
 {
     const struct shm *shm = shm_in(p->b.t);
@@ -194,8 +194,8 @@ static bool is_given(const struct pair *p, const uint8_t *at, size_t len)
         return at >= p->b.mem && len <= LEN && (size_t)(at - p->b.mem) <= LEN - len;
     if (is_in(&shm->control, at, len))
         return true;
-    /* A region that passes for another process's is mapped once more, whole: so its
-     * length is known. */
+    /* A region that passes for one of another process is mapped once more, completely,
+     * so its length is known. */
     for (const struct shm_attached *x = shm_in(p->a.t)->peers[1].attached; x;
          x = x->next)
         if (is_in(&x->seg, at, len))
@@ -222,8 +222,8 @@ static void write_at(struct pair *p, struct trib_remote *remote, size_t off, siz
     }
 }
 
-/* Its edges, as the blob has them and as they are, and the 4 GiB that a lane's offset
- * could be. */
+/* Write at its edges, both as in the blob and the real ones, and at the 4 GiB that a
+ * lane's offset can reach. */
 static void write_all(struct pair *p, struct trib_remote *remote)
 {
     static const size_t offsets[] = {0, LEN - 1, LEN, LEN + AROUND, 65536, UINT32_MAX};
@@ -281,8 +281,7 @@ static void run_pair(const char *name, int how, struct edits *all)
     const bool readdressed = edit_all(all, &p);
     (void)p.a.t->ops->reach(p.a.t, 1, &p.address[1]);
     (void)p.a.t->ops->caps(p.a.t, p.address, &caps);
-    if (readdressed && !p.near_only) { /* it may lead anywhere: it was looked at, and
-                                        * that is all */
+    if (readdressed && !p.near_only) { /* it may lead anywhere, so it is only parsed */
         close_pair(&p);
         open_pair(&p, name, how);
         real = p.address[1];
@@ -334,7 +333,7 @@ static void run_ucx(struct edits *all)
 #endif
 
 #if HAVE_VERBS
-/* A record of a rank with two devices, as multirail makes it. */
+/* Append a record of a rank with two devices, as multirail writes it. */
 static uint16_t put_record(uint8_t *bytes, uint16_t at, const void *what, uint16_t len)
 {
     const struct multirail_record head = {(uint8_t)len, (uint8_t)(len >> 8),
@@ -418,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (strcmp(name, "ucx") == 0)
         run_ucx(&all);
 #else
-    fuzz_reached += strcmp(name, "ucx") == 0; /* this build has nothing to read it by */
+    fuzz_reached += strcmp(name, "ucx") == 0; /* this build has no code to parse it */
 #endif
 #if HAVE_VERBS
     if (strcmp(name, "verbs") == 0)

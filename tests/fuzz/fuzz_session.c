@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as all that a job says to a tribd: by trib_session, which takes the
- * handshake (with nothing to prove), then JOIN, blobs and plans as tribd gives them to
- * an aggregator. The ranks are not there: the aggregator meets nobody but by these
- * bytes, and ends with the input.
+ * Any bytes that a job sends to a tribd: through trib_session, which accepts the
+ * handshake (without proofs), then JOIN, blobs and plans as tribd passes them to an
+ * aggregator. There are no ranks: the aggregator only sees these bytes, and ends with
+ * the input.
  *
- * Behind a first byte of 0 come messages that are valid but for a few edits (edits.h),
- * where what the ranks say is what the aggregator itself has said:
+ * After a first byte of 0 come messages that are valid except for a few edits
+ * (edits.h), with the aggregator's own blobs as the blobs of the ranks:
  *
  *     | kind 1 | edits 1, at most 7 | edits … |
  */
@@ -19,7 +19,7 @@
 #include "tests/fuzz/edits.h"
 #include "tests/fuzz/nowhere.h"
 
-unsigned fuzz_reached; /* plans that an aggregator was told of */
+unsigned fuzz_reached; /* plans that an aggregator received */
 
 enum { SAID_MOST = 65536, MEMORY = 8 << 20, MESSAGES_MOST = 16, RANKS = 2 };
 
@@ -46,7 +46,8 @@ static void open_all(void)
     atexit(close_all);
 }
 
-/* Takes a message as tribd's server does; false if that would end the connection. */
+/* Process a message as the server of tribd does. Return false if that would end the
+ * connection. */
 static bool take(struct aggregator **aggregator, const struct trib_control *m)
 {
     struct trib_error err = {0};
@@ -59,7 +60,7 @@ static bool take(struct aggregator **aggregator, const struct trib_control *m)
                                        .plan_memory = MEMORY};
         if (m->join.ranks > 64 || m->join.aggregators > 8 || m->join.slots > 4096 ||
             m->join.bytes > MEMORY)
-            return false; /* no quota has that */
+            return false; /* beyond any quota */
         const trib_status_t st = aggregator_open(&opts, &err, aggregator);
         need(st == TRIB_OK || err.text[0]);
         return st == TRIB_OK;
@@ -70,7 +71,7 @@ static bool take(struct aggregator **aggregator, const struct trib_control *m)
         for (int i = 0;
              i < 1000 && !aggregator_get_blob(*aggregator, &own, room, sizeof(room));
              i++)
-            sched_yield(); /* its thread has begun to meet, or never does */
+            sched_yield(); /* its thread has started to wire up, or never does */
         return aggregator_put_blobs(*aggregator, &m->blobs);
     }
     if (m->kind != TRIB_CONTROL_PLAN || !*aggregator)
@@ -99,7 +100,7 @@ static void converse(struct trib_session *session)
     end(aggregator);
 }
 
-/* Messages that are valid but for edits -------------------------------------------- */
+/* Valid messages with edits -------------------------------------------------------- */
 
 struct talk {
     struct trib_session *session;
@@ -107,7 +108,7 @@ struct talk {
     int fd;
     uint32_t plans;
     bool over;
-    struct trib_control own; /* the aggregator's blobs, once it has said them */
+    struct trib_control own; /* the blobs of the aggregator, once it has sent them */
     uint8_t own_bytes[TRIB_CONTROL_BLOB_MAX];
     uint8_t all[(RANKS + 1) * TRIB_CONTROL_BLOB_MAX];
 };
@@ -138,7 +139,7 @@ static void make_join(struct trib_control *m)
            "feedback=codec quorum=all chunk=64K window=8 service= zero_copy=1");
 }
 
-/* The aggregator's own for all: as poor a copy of a rank as there can be, but valid. */
+/* Use the aggregator's own blob for all ranks: a poor copy of a rank, but valid. */
 static void make_blobs(struct talk *t, struct trib_control *m)
 {
     struct trib_control own;
@@ -191,7 +192,7 @@ static void make_message(struct talk *t, unsigned kind, struct trib_control *m)
     }
 }
 
-/* Up to where there is no more of it, or the connection ends. */
+/* Read to the end of the data or of the connection. */
 static void hear(struct talk *t)
 {
     struct trib_control m;
@@ -215,7 +216,7 @@ static void say(struct talk *t, struct edits *all, unsigned kind, int edits)
     if (!m.kind || trib_control_put(&m, bytes, sizeof(bytes), &n) != TRIB_OK)
         return;
     for (int i = 0; i < edits && edits_next(all, &e); i++) {
-        const size_t head = e.place & 1 ? 0 : TRIB_CONTROL_HEAD_BYTES; /* or of the
+        const size_t head = e.place & 1 ? 0 : TRIB_CONTROL_HEAD_BYTES; /* or edit the
                                                                         * payload */
         (void)edit_apply(all, &e, bytes + head, n - head);
     }

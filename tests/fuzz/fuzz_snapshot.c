@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as the file of a snapshot: as they are, and with the length and the digests
- * that they ought to have. One that is taken goes into a vector, and comes out as it
- * was; a table never takes one of another vector.
+ * Any bytes as the file of a snapshot: unchanged, and with the correct length and
+ * digests. An accepted snapshot is loaded into a vector and saved unchanged; a table
+ * never accepts one of another vector.
  */
 #include "agg/store/store_snapshot.h"
 #include "base/error.h"
 #include "tests/fuzz/edits.h"
 
-unsigned fuzz_reached; /* snapshots that were put into a vector */
+unsigned fuzz_reached; /* snapshots loaded into a vector */
 
 enum { AT_FILE_BYTES = 16, COUNT_MOST = 1 << 16 };
 

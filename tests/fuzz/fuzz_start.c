@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server of the TCP start and what comes to it over real connections: valid
- * messages of the ranks, in any order, a few fields of which were changed. Whatever
- * happens it answers with frames that are valid, and ends.
+ * The server of the TCP start and messages to it over real connections: valid messages
+ * of the ranks, in any order, with a few fields edited. In each case it answers with
+ * valid frames, and ends.
  *
  * A message has 3 bytes and then edits (edits.h):
  *
@@ -21,7 +21,7 @@
 #include "boot/tcp/tcp_server.h"
 #include "tests/fuzz/edits.h"
 
-unsigned fuzz_reached; /* results that rank 0 has got */
+unsigned fuzz_reached; /* results that rank 0 has received */
 
 enum { RANKS = 3, CONNECTIONS = 6, MESSAGES_MOST = 24, BLOB = 100, HEARD = 1 << 16 };
 enum { READ_MS = 50 }; /* a busy server reads late */
@@ -31,7 +31,7 @@ struct start {
     struct trib_tcp_server *server;
     struct sockaddr_un at;
     socklen_t at_len;
-    int fd[CONNECTIONS]; /* [0]: rank 0's own; -1: none */
+    int fd[CONNECTIONS]; /* [0]: of rank 0; -1: none */
     uint32_t exchange[CONNECTIONS];
     size_t heard[CONNECTIONS];
     uint8_t bytes[CONNECTIONS][HEARD];
@@ -72,7 +72,8 @@ static void open_start(struct start *s)
     need(trib_tcp_server_start(&opts, &err, &s->server) == TRIB_OK);
 }
 
-/* Reads the server's words for end `c`; false if the server has hung up. */
+/* Read the answers of the server for end `c`. Return false if the server has closed the
+ * connection. */
 static bool hear(struct start *s, int c)
 {
     ssize_t n = 1;
@@ -138,7 +139,7 @@ static size_t make(struct start *s, int c, enum message kind, uint8_t *out)
     }
 }
 
-/* Rank 0's hello is its own process's: nobody can change it. */
+/* The hello of rank 0 comes from its own process: no peer can change it. */
 static void play(struct start *s, struct edits *all)
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];
@@ -157,7 +158,7 @@ static void play(struct start *s, struct edits *all)
             continue;
         size_t n = make(s, c, kind, bytes);
         for (int k = 0; k < edits && edits_next(all, &e); k++) {
-            if (e.place % 8 == 7) /* it is cut short */
+            if (e.place % 8 == 7) /* it is truncated */
                 n = e.offset % (n + 1);
             else
                 (void)edit_apply(all, &e, bytes, n);
@@ -166,7 +167,7 @@ static void play(struct start *s, struct edits *all)
     }
 }
 
-/* All that was heard of one connection is frames. */
+/* Check that all data received on one connection is frames. */
 static void check(const struct start *s, int c)
 {
     struct trib_tcp_frame frame;
@@ -186,8 +187,8 @@ static void check(const struct start *s, int c)
     }
 }
 
-/* Ranks that come to hear that the start has failed: the server waits for them, or for
- * its second of farewell, which would be all that is done here. */
+/* Let ranks receive the failure of the start. Otherwise the server would wait for them,
+ * or for its second of grace, which would dominate the run time. */
 static void be_told(struct start *s)
 {
     uint8_t bytes[TRIB_TCP_SMALL_BYTES];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what two ranks say to a store, in turns: each message goes to the next
- * rank. A store goes on or names what was not due; what it answers can be written; its
- * memory stays within the quota, and all is given back.
+ * Any bytes as messages of two ranks to a store, alternating: each message comes from
+ * the next rank. A store continues or reports an unexpected message; its answers can be
+ * written; its memory stays within the quota, and all is returned.
  */
 #include "agg/store/store_peer.h"
 #include "base/error.h"
 #include "base/quota.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* inputs all of whose messages were due */
+unsigned fuzz_reached; /* inputs whose messages were all expected */
 
 enum { RANKS = 2, MEMORY = 1 << 20 };
 
@@ -29,7 +29,7 @@ static void hear_all(struct trib_store_peer *peer)
     }
 }
 
-/* false: it was not due. */
+/* Return false if the message was unexpected. */
 static bool say(struct trib_store_peer *peer, const struct trib_control_frame *frame)
 {
     struct trib_control m;

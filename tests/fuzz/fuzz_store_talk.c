@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A session of a store in order: ranks open vectors, set and push elements, pull,
- * restore a copy, and order snapshots. Each message is valid for the state of the
- * store, but for the edits (edits.h) of its payload. Those of an order of an even shape
- * are of the snapshot's file:
+ * restore a copy, and request snapshots. Each message is valid for the state of the
+ * store, except for the edits (edits.h) of its payload. With an even shape, a request
+ * for a snapshot edits the file of the snapshot:
  *
  *     | step 1 | rank and vector 1 | shape 1 | edits 1, at most 3 | edits … |
  *
- * The store goes on, refuses a request, or names a message that was not due, and ends
- * the session of its rank. Versions stay in their range, and all memory is given back.
+ * The store continues, refuses a request, or reports an unexpected message and ends the
+ * session of its rank. Versions stay within their range, and all memory is returned.
  */
 #include "agg/store/store_peer.h"
 #include "agg/store/store_snapshot.h"
@@ -16,7 +16,7 @@
 #include "base/quota.h"
 #include "tests/fuzz/edits.h"
 
-unsigned fuzz_reached; /* inputs all of whose steps the store has taken */
+unsigned fuzz_reached; /* inputs whose steps the store has all accepted */
 
 enum {
     RANKS = 2,
@@ -39,8 +39,8 @@ struct talk {
     uint64_t file_bytes[VECTORS];
     uint64_t now_ns;
     uint32_t n_edits; /* of this step */
-    bool of_file; /* they are of a snapshot's file */
-    bool over; /* a message was not due */
+    bool of_file; /* they edit the file of a snapshot */
+    bool over; /* a message was unexpected */
 };
 
 /* Snapshots ------------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ static void hear(struct talk *t, struct trib_store_peer *peer)
     }
 }
 
-/* Sends a message with the edits that are left in this step. */
+/* Send a message with the remaining edits of this step. */
 static void say(struct talk *t, uint32_t rank, const struct trib_control *m)
 {
     static uint8_t out[TRIB_CONTROL_FRAME_BYTES];
@@ -157,7 +157,7 @@ static void open_vector(struct talk *t, uint32_t rank, uint32_t vector, uint8_t 
     say(t, rank, &m);
 }
 
-/* A push of any purpose, in as many messages as it needs. */
+/* Push for any purpose, in as many messages as needed. */
 static void push(struct talk *t, uint32_t rank, uint32_t vector,
                  enum trib_control_push purpose, uint64_t bytes)
 {
@@ -193,7 +193,7 @@ static void pull(struct talk *t, uint32_t rank, uint32_t vector, uint64_t count)
     say(t, rank, &m);
 }
 
-/* Names the first elements for the next request; returns their number. */
+/* Send the indices of the first elements for the next request. Return their number. */
 static uint64_t name_some(struct talk *t, uint32_t rank, uint32_t vector, uint64_t all)
 {
     const uint64_t n = all < 5 ? all : 5;
@@ -227,7 +227,7 @@ static void order(struct talk *t, uint32_t rank, uint32_t vector, uint32_t way)
     say(t, rank, &m);
 }
 
-/* A step that needs a vector. */
+/* Run a step that needs a vector. */
 static void go_on(struct talk *t, uint32_t step, uint32_t rank, uint32_t vector,
                   uint8_t shape)
 {

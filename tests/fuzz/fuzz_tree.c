@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any text as TRIB_SERVICE, and any bytes as a tree of aggregators: a sentence, or a
- * tree for which the schedules of all ranks and aggregators can be built. The first
- * byte says which.
+ * Any text as TRIB_SERVICE, and any bytes as a tree of aggregators: they result in an
+ * error message, or in a tree for which the schedules of all ranks and aggregators can
+ * be built. A first byte of 0 means text.
  */
 #include "agg/client/agg_tree.h"
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include "collectives/collectives.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* inputs that are a tree, or aggregators */
+unsigned fuzz_reached; /* inputs that are a tree or aggregators */
 
 static void check_tree(const struct trib_agg_tree *tree, int ranks, int aggregators)
 {
@@ -65,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     const int ranks = 1 + data[0] % 16, aggregators = 1 + data[0] / 16;
-    uint8_t *exact = malloc(size); /* so that ASan sees its end */
+    uint8_t *exact = malloc(size); /* exact size, so that ASan detects reads past the
+                                    * end */
     if (!exact)
         return 0;
     memcpy(exact, data + 1, size - 1);

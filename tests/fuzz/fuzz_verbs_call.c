@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any bytes as what is said at the door of the verbs transport, in two parts: a
- * verdict, and a call only of values that can be, for which a pair of GIDs is found or
- * is not.
+ * Any bytes sent to the listener of the verbs transport, in two parts: a verdict, and a
+ * connection request that is accepted only with valid values, for which a pair of GIDs
+ * is found or not.
  */
 #include "transport/verbs/verbs_oob_proto.h"
 #include "tests/fuzz/reach.h"
 
-unsigned fuzz_reached; /* whole calls */
+unsigned fuzz_reached; /* complete connection requests */
 
 static void check_pair(const struct verbs_gid_table *own,
                        const struct verbs_gid_table *peer)

@@ -21,7 +21,7 @@ check_PROGRAMS += $(fuzz_targets)
 fuzz_programs = $(fuzz_targets)
 check_LTLIBRARIES += libcorpus.la
 libcorpus_la_SOURCES = tests/harness/corpus_tar.c tests/harness/corpus_tar.h
-# Not the LDADD of the tests: its main would take the place of libFuzzer's.
+# Not the LDADD of the tests: its main would replace that of libFuzzer.
 FUZZ_LIBS = libtributary_all.la $(TRIB_LIBS) $(CMOCKA_LIBS)
 if TRIB_FUZZ
 fuzz_link = $(FUZZ_LIBS)

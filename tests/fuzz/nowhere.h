@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For targets whose inputs may name any address of any network: nothing leaves this
- * process but to sockets of the file system. A connection to elsewhere is refused, as
- * by a host where nobody listens.
+ * For targets whose inputs may name any network address: connections leave this process
+ * only to sockets of the file system. A connection to another address is refused, as by
+ * a host without a listener.
  */
 #ifndef TESTS_FUZZ_NOWHERE_H
 #define TESTS_FUZZ_NOWHERE_H

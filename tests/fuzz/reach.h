@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a target says that an input was all that it should be: it defines the counter,
- * and counts. Seeds whose names begin with "good" must be, or replay.c fails: else a
- * corpus that a new check refuses at its first byte would be replayed for ever, and
- * teach nothing.
+ * Let a target report that an input was valid: it defines the counter, and counts.
+ * Seeds whose names begin with "good" must count, or replay.c fails: otherwise a corpus
+ * that a new check refuses at its first byte would be replayed for ever without effect.
  */
 #ifndef TESTS_FUZZ_REACH_H
 #define TESTS_FUZZ_REACH_H
@@ -18,10 +17,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-extern unsigned fuzz_reached __attribute__((weak)); /* of targets without one: not
-                                                     * there */
+extern unsigned fuzz_reached __attribute__((weak)); /* absent in targets without one */
 
-/* Abort if an input breaks the condition; a fuzzer takes the abort for its find. */
+/* Abort if an input breaks the condition; a fuzzer reports the abort as a finding. */
 #define need(condition) need_at((condition), #condition, __LINE__)
 
 static inline void need_at(bool holds, const char *condition, int line)
@@ -32,7 +30,7 @@ static inline void need_at(bool holds, const char *condition, int line)
     abort();
 }
 
-/* A copy of exactly `bytes`, so that a sanitizer sees one byte more. */
+/* Return a copy of exactly `bytes`, so that a sanitizer detects reads past the end. */
 static inline void *copy_new(const void *src, size_t bytes)
 {
     void *p = malloc(bytes ? bytes : 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fuzz target without a fuzzer: runs it over its corpus, then over damaged copies of
- * each input, the same ones every time. The sanitizer builds make this sharp.
+ * Run a fuzz target without a fuzzer: over its corpus, then over damaged copies of each
+ * input, the same ones every time. Sanitizer builds make this effective.
  *
  *     fuzz_config [FILE]...    default: tests/fuzz/corpus/<name>.tar of the sources
  */
@@ -16,7 +16,7 @@
 
 static int inputs, good_inputs;
 
-/* A copy of exactly `size` bytes, so that reading one more is seen. */
+/* Run on a copy of exactly `size` bytes, so that reads past the end are detected. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -29,7 +29,7 @@ static void run(const uint8_t *data, size_t size)
     free(copy);
 }
 
-/* Cuts, flips a bit, or overwrites a byte with an edge value: 1 to 4 times. */
+/* Cut, flip a bit, or overwrite a byte with an edge value: 1 to 4 times. */
 static size_t damage(uint8_t *data, size_t size, uint32_t number)
 {
     static const uint8_t edges[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
@@ -57,7 +57,7 @@ static bool is_good(const char *path)
     return strncmp(name, "good", 4) == 0;
 }
 
-/* A good one as it is: has it come as far as it can? */
+/* Run a good input unchanged. Return true if the target counted it. */
 static bool run_whole(const char *path, const uint8_t *input, size_t size)
 {
     const unsigned before = &fuzz_reached ? fuzz_reached : 0;
@@ -72,7 +72,7 @@ static bool run_whole(const char *path, const uint8_t *input, size_t size)
     return false;
 }
 
-/* The input as it is, and its damaged copies. */
+/* Run the input unchanged, and its damaged copies. */
 static void run_input(void *arg, const char *name, const uint8_t *input, size_t size)
 {
     static uint8_t copy[INPUT_MAX_BYTES];
