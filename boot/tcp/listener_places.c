@@ -134,13 +134,35 @@ static struct place *find_free(struct trib_listen *l)
     return NULL;
 }
 
+/* Close the connection that was refused first: it had the most time to read why. */
+static bool close_refused(struct trib_listen *l)
+{
+    struct place *first = NULL;
+
+    for (int i = 0; i < PLACES; i++) {
+        struct place *p = &l->places[i];
+        if (p->base.fd >= 0 && p->n.state == TRIB_NEWCOMER_OVER && !is_in_round(l, p) &&
+            (!first || p->over < first->over))
+            first = p;
+    }
+    if (first)
+        trib_place_hang_up(l, first);
+    return first;
+}
+
+/* Close a refused connection, or evict one that has not authenticated. */
+static bool make_room(struct trib_listen *l)
+{
+    return close_refused(l) || trib_acceptor_evict(&l->acceptor);
+}
+
 static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
 {
     struct trib_listen *l = owner;
     struct place *p = find_free(l);
 
     (void)ip;
-    if (!p && trib_acceptor_evict(&l->acceptor))
+    if (!p && make_room(l))
         p = find_free(l);
     if (!p) { /* waiting newcomers hold all places */
         close(fd);
@@ -166,10 +188,8 @@ static enum trib_pending_fate finish(void *owner, struct trib_pending *pending,
 
 static bool starved(void *owner, int listener)
 {
-    struct trib_listen *l = owner;
-
     (void)listener;
-    return trib_acceptor_evict(&l->acceptor);
+    return make_room(owner);
 }
 
 const struct trib_acceptor_ops trib_listen_acceptor_ops = {

@@ -131,6 +131,48 @@ TEST(test_oldest_first)
         close(flood[i]);
 }
 
+static int count_taken(struct trib_listen *l)
+{
+    int n = 0;
+
+    pthread_mutex_lock(&l->lock);
+    for (int i = 0; i < PLACES; i++)
+        n += l->places[i].base.fd >= 0;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
+/* Peers that were refused, and stay to read why, keep no newcomer out. */
+TEST(test_refused_flood)
+{
+    static const char http[] = "GET / HTTP/1.1\r\n\r\n";
+    uint16_t port;
+    static int flood[PLACES];
+    struct trib_listen *l = open_listener(0, &port);
+    int newcomer, taken = 0;
+
+    /* A busy machine may take longer than FAREWELL_MS for it. */
+    for (int tries = 0; taken < PLACES && tries < 20; tries++) {
+        for (int i = 0; i < PLACES; i++) {
+            flood[i] = connect_from("127.0.0.2", port);
+            assert_int_equal(send(flood[i], http, sizeof(http) - 1, MSG_NOSIGNAL),
+                             sizeof(http) - 1);
+        }
+        for (int ms = 0; taken < PLACES && ms < FAREWELL_MS / 2; ms++) {
+            usleep(1000);
+            taken = count_taken(l);
+        }
+        newcomer = connect_from("127.0.0.1", port);
+        usleep(100000);
+        assert_false(is_closed(newcomer));
+        close(newcomer);
+        for (int i = 0; i < PLACES; i++)
+            close(flood[i]);
+    }
+    assert_int_equal(taken, PLACES);
+    trib_listen_close(l);
+}
+
 /* A silent newcomer is disconnected after the limit for ranks or, where that limit is
  * 0, after the 3 s of docs/limits.md. */
 TEST(test_silence)
