@@ -16,7 +16,7 @@
 #include "boot/tcp/tcp_proto.h"
 #include "boot/tcp/tcp_server.h"
 
-/* Connections without HELLO; the oldest is evicted first. */
+/* Slots for unauthenticated peers, besides one for each rank. */
 #define TRIB_TCP_STRANGERS_MAX 64
 #define TRIB_TCP_MS UINT64_C(1000000)
 /* Time for ranks that connect only to receive the error. */

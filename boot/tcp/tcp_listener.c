@@ -131,7 +131,8 @@ static void *serve(void *arg)
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
         const int n = fill_polls(l, polls, which);
-        const int ms = l->acceptor.pause.until ? TRIB_ACCEPT_PAUSE_MS : TICK_MS / 2;
+        const int ms =
+            trib_accept_paused(&l->acceptor.pause) ? TRIB_ACCEPT_PAUSE_MS : TICK_MS / 2;
         pthread_mutex_unlock(&l->lock);
         (void)trib_poll(polls, (nfds_t)n, ms);
         yield_to_calls(l);

@@ -15,7 +15,11 @@
 #include "base/wait.h"
 #include "boot/tcp/tcp_job.h"
 
-#define HELLO_MS 5000 /* timeout for the HELLO after the connection */
+enum {
+    HELLO_MS = 5000, /* timeout for the HELLO after the connection */
+    UNPROVEN_MS = 500, /* many times the duration of a proof */
+    ACCEPTS_AT_ONCE = 64, /* maximum accepted from a listener per pass */
+};
 
 /* Sockets -------------------------------------------------------------------------- */
 
@@ -102,29 +106,45 @@ static void write_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
     }
 }
 
-/* Return a slot for a new connection: a free one, or that of the oldest unauthenticated
- * peer. */
-static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
+/* Return true if a is to be evicted before b: one that has sent no HELLO, else the
+ * older one. A rank that is evicted after its HELLO does not try again. */
+static bool leaves_before(const struct trib_tcp_conn *a, const struct trib_tcp_conn *b)
 {
-    struct trib_tcp_conn *oldest = NULL;
-    int strangers = 0;
-    struct trib_tcp_conn *place = NULL;
+    const bool silent_a = a->proof.step == TRIB_PROOF_NEW;
+    const bool silent_b = b->proof.step == TRIB_PROOF_NEW;
+
+    return silent_a != silent_b ? silent_a : a->heard < b->heard;
+}
+
+/* Return the unauthenticated peer to evict; NULL: none. */
+static struct trib_tcp_conn *first_stranger(struct trib_tcp_server *s)
+{
+    struct trib_tcp_conn *first = NULL;
 
     for (int i = 0; i < trib_tcp_conns(s); i++) {
         struct trib_tcp_conn *c = &s->conns[i];
-        if (c->fd < 0) {
-            place = c;
-        } else if (!c->hello && !c->own) {
-            strangers++;
-            if (!oldest || c->heard < oldest->heard)
-                oldest = c;
-        }
+        if (c->fd >= 0 && !c->hello && !c->own && (!first || leaves_before(c, first)))
+            first = c;
     }
-    if (place && strangers < TRIB_TCP_STRANGERS_MAX)
-        return place;
-    if (oldest)
-        trib_tcp_stranger(s, oldest, false, "sent nothing while many others connected");
-    return oldest;
+    return first;
+}
+
+static void evict(struct trib_tcp_server *s, struct trib_tcp_conn *c)
+{
+    trib_tcp_stranger(s, c, false, "sent nothing while many others connected");
+}
+
+/* Return a free slot for a new connection, if needed after evicting an unauthenticated
+ * peer. */
+static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
+{
+    for (int i = 0; i < trib_tcp_conns(s); i++)
+        if (s->conns[i].fd < 0)
+            return &s->conns[i];
+    struct trib_tcp_conn *c = first_stranger(s);
+    if (c)
+        evict(s, c);
+    return c;
 }
 
 /*
@@ -152,28 +172,52 @@ static void fail_full(struct trib_tcp_server *s, int error)
                       trib_accept_cure(error)[0] ? ": " : "", trib_accept_cure(error));
 }
 
-static void accept_all(struct trib_tcp_server *s, int listener)
+/* No descriptor is left: evict an unauthenticated peer that had time for its next
+ * message; if there are only ranks, fail. Return true to accept again at once. */
+static bool free_descriptor(struct trib_tcp_server *s, int error)
 {
-    for (;;) {
-        uint8_t ip[16];
-        int fd = trib_accept_next(listener, ip);
-        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-            continue;
-        if (fd < 0) {
-            (void)trib_accept_failed(&s->pause, errno); /* reported to all ranks
-                                                         * below */
-            if (trib_accept_paused(&s->pause))
-                fail_full(s, errno);
-            return;
-        }
-        struct trib_tcp_conn *c = find_place(s);
-        if (!c) {
-            close(fd);
-            return;
-        }
-        *c = (struct trib_tcp_conn){.fd = fd, .heard = s->now, .who = {.rank = -1}};
-        memcpy(c->ip, ip, sizeof(c->ip));
+    struct trib_tcp_conn *c = first_stranger(s);
+
+    if (!c) {
+        fail_full(s, error);
+        return false;
     }
+    const uint64_t ms = c->proof.step == TRIB_PROOF_NEW ? 0 : UNPROVEN_MS;
+    if (s->now <= c->heard || s->now - c->heard < ms * TRIB_TCP_MS)
+        return false;
+    evict(s, c);
+    s->pause.until = 0;
+    return true;
+}
+
+/* Accept one connection; return false if there is none. */
+static bool accept_one(struct trib_tcp_server *s, int listener)
+{
+    uint8_t ip[16];
+    const int fd = trib_accept_next(listener, ip);
+
+    if (fd < 0 && errno == EAGAIN)
+        return false;
+    if (fd < 0) {
+        const int error = errno;
+        (void)trib_accept_failed(&s->pause, error); /* reported to all ranks */
+        return !trib_accept_paused(&s->pause) || free_descriptor(s, error);
+    }
+    struct trib_tcp_conn *c = find_place(s);
+    if (!c) {
+        close(fd);
+        return true;
+    }
+    *c = (struct trib_tcp_conn){.fd = fd, .heard = s->now, .who = {.rank = -1}};
+    memcpy(c->ip, ip, sizeof(c->ip));
+    return true;
+}
+
+/* Accept a bounded number, so that a flood delays no rank that has connected. */
+static void accept_some(struct trib_tcp_server *s, int listener)
+{
+    for (int i = 0; i < ACCEPTS_AT_ONCE && accept_one(s, listener); i++)
+        continue;
 }
 
 /* Time ----------------------------------------------------------------------------- */
@@ -287,9 +331,9 @@ static int fill_polls(struct trib_tcp_server *s)
 /* Service the connections anyway if poll() fails, so that all ranks are notified. */
 static void wait_for_ranks(struct trib_tcp_server *s, int n)
 {
-    const int ms = s->leaving       ? 5
-                   : s->pause.until ? TRIB_ACCEPT_PAUSE_MS
-                                    : TRIB_TCP_TICK_MS / 2;
+    const int ms = s->leaving                      ? 5
+                   : trib_accept_paused(&s->pause) ? TRIB_ACCEPT_PAUSE_MS
+                                                   : TRIB_TCP_TICK_MS / 2;
 
     if (trib_poll(s->polls, (nfds_t)n, ms) >= 0)
         return;
@@ -314,7 +358,7 @@ static void *serve(void *arg)
         /* The HELLO of the last rank closes the listeners. */
         for (int i = 0; i < s->n_polled_listeners && s->opts.n_listeners; i++)
             if (s->polls[i].revents)
-                accept_all(s, s->polls[i].fd);
+                accept_some(s, s->polls[i].fd);
         check_times(s);
         for (int i = 0; i < trib_tcp_conns(s); i++)
             write_conn(s, &s->conns[i]);

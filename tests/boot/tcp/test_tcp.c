@@ -374,6 +374,38 @@ TEST(test_strangers)
     free_flag(&s);
 }
 
+/* A job's first moment: all ranks have connected, and their HELLOs are still on the
+ * way. None of them is evicted, nor by as many unauthenticated peers as fit beside
+ * them. */
+TEST(test_all_at_once)
+{
+    enum { SIZE = 200, STRANGERS = 64, ALL = SIZE - 1 + STRANGERS };
+    const struct trib_config cfg = {.boot_timeout_ms = 30000, .stop_timeout_ms = 4000};
+    struct start s = new_start(SIZE);
+    struct trib_secret secret = {.is_set = false};
+    struct trib_error err = {0};
+    const struct trib_boot_opts opts = {
+        .size = SIZE, .root = s.root, .cfg = &cfg, .err = &err, .secret = &secret};
+    struct trib_boot *b;
+    int fds[ALL + 1];
+    char byte;
+
+    assert_int_equal(trib_boot_open(&opts, &b), TRIB_OK);
+    for (int i = 0; i < ALL; i++)
+        fds[i] = connect_stranger("", 0);
+    boottest_sleep(300);
+    for (int i = 0; i < ALL; i++)
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
+    /* One more evicts the first. */
+    fds[ALL] = connect_stranger("", 0);
+    assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
+    for (int i = 1; i <= ALL; i++)
+        assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), -1);
+    for (int i = 0; i <= ALL; i++)
+        close(fds[i]);
+    b->ops->close(b);
+}
+
 /* Let rank 0 open at most `more` files in addition to those already open. */
 static void limit_files(int more)
 {
@@ -410,6 +442,35 @@ TEST(test_few_files)
     boottest_run(&s);
     boottest_all_well(&s);
     boottest_free(&s);
+}
+
+static bool with_few_files_after_strangers(const struct start *s, int rank)
+{
+    return with_few_files(s, rank) && after_strangers(s, rank);
+}
+
+/* Unauthenticated peers that use up rank 0's descriptors end no start: they are
+ * evicted. */
+TEST(test_strangers_and_few_files)
+{
+    struct start s = new_start(2);
+    pid_t pid;
+
+    s.flag = boottest_shared(sizeof(*s.flag));
+    s.may_open = with_few_files_after_strangers;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 40; i++)
+            connect_stranger("", 0);
+        *s.flag = true;
+        pause();
+    }
+    boottest_run(&s);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    boottest_all_well(&s);
+    free_flag(&s);
 }
 
 /* All ranks get the error about the limit at once, also those whose connection is
