@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The algorithms of the registry by which ranks alone sum dense vectors, for tests that
- * go through a list of cases: each case takes the next one.
+ * The registered algorithms with which ranks sum dense vectors without aggregators, for
+ * tests that iterate over cases: each case takes the next one.
  */
 #ifndef TESTS_COMM_ALGORITHMS_H
 #define TESTS_COMM_ALGORITHMS_H
@@ -19,7 +19,8 @@ static inline bool algorithm_fits(const struct trib_algo *algo, bool groups)
            !algo->merges && (groups || !algo->groups);
 }
 
-/* The number of algorithms; groups: of those, too, that are made of groups of ranks. */
+/* Return the number of algorithms; groups: include algorithms that use groups of
+ * ranks. */
 static inline size_t algorithms_count(bool groups)
 {
     size_t n = 0;
@@ -39,7 +40,8 @@ static inline const char *algorithm_of(size_t number, bool groups)
     }
 }
 
-/* True of "auto", and of an algorithm that has schedules of this collective. */
+/* Return true for "auto", and for an algorithm that has schedules of this
+ * collective. */
 static inline bool algorithm_does(const char *name, trib_coll_t coll)
 {
     const struct trib_algo *algo = trib_algo_find(name);
@@ -48,7 +50,7 @@ static inline bool algorithm_does(const char *name, trib_coll_t coll)
                      !(algo->merges && coll == TRIB_ALLREDUCE));
 }
 
-/* Algorithm number i, beginning anew behind the last; without groups. */
+/* Return algorithm number i, starting again after the last; without groups. */
 static inline const char *algorithm_at(size_t i)
 {
     return algorithm_of(i, false);

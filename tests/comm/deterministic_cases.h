@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What test_deterministic sums: dense vectors of each dtype, all codecs, and pairs.
+ * The cases of test_deterministic: dense vectors of each dtype, all codecs, and pairs.
  */
 #ifndef TESTS_COMM_DETERMINISTIC_CASES_H
 #define TESTS_COMM_DETERMINISTIC_CASES_H
@@ -19,11 +19,11 @@ enum {
     CASES_MOST = 160,
     CASE_STEPS = 4,
     DENSE = 5003, /* elements */
-    CODED = 52001, /* two rounds of chunks of 64 KiB of three ranks */
-    SHORT = 6001, /* of codecs that take long */
+    CODED = 52001, /* two rounds of 64 KiB chunks of three ranks */
+    SHORT = 6001, /* for slow codecs */
 };
 
-/* The algorithms that a case may take. */
+/* The algorithms that a case may use. */
 enum of_algorithms { AUTO_ALONE, THOSE_IN_ORDER, ALL };
 
 struct one_case {
@@ -87,7 +87,8 @@ static inline void add_codec(const char *codec, const char *feedback,
     add_case(c);
 }
 
-/* The rows of the table that do not learn, each by its first text and by its name. */
+/* Add the rows of the table that do not learn, each by its first text and by its
+ * name. */
 static inline void add_rows(void)
 {
     for (size_t i = 0; i < trib_codecs_count; i++) {
@@ -140,7 +141,7 @@ static inline void add_all_cases(void)
                                    .pairs = true});
 }
 
-/* The name of the algorithm of a case, in the run with this number. */
+/* Return the name of the algorithm of a case in this run. */
 static inline const char *algorithm_for(const struct one_case *c, int run)
 {
     static const char *const in_order[] = {"auto", "direct", "flat"};

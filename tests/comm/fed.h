@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans with feedback, their input of each step, and a look at their state.
+ * Plans with feedback, their input of each step, and access to their state.
  */
 #ifndef TESTS_COMM_FED_H
 #define TESTS_COMM_FED_H
@@ -18,7 +18,7 @@ struct fed_scene {
     trib_op_t op;
 };
 
-/* A plan on buffers of its own. */
+/* A plan with separate buffers. */
 struct fed {
     struct ranks_self *self;
     const struct fed_scene *scene;
@@ -30,7 +30,7 @@ struct fed {
     trib_plan_t *plan;
 };
 
-/* Everything it allocates goes with fed_close, or the process. */
+/* fed_close, or the end of the process, frees everything it allocates. */
 static inline void fed_open(struct fed *f, struct ranks_self *self,
                             const struct fed_scene *s, size_t count)
 {
@@ -52,7 +52,7 @@ static inline void fed_open(struct fed *f, struct ranks_self *self,
     d.feedback = s->feedback;
     d.algorithm = s->algorithm;
     d.chunk = 4096;
-    d.name = "fed"; /* so plans of equal input round alike */
+    d.name = "fed"; /* so that plans with equal input round in the same way */
     ranks_ok(self, trib_plan_allreduce(self->comm, &d, &f->plan));
 }
 
@@ -68,7 +68,7 @@ static inline void fed_run(struct fed *f)
     ranks_step(f->self, f->plan);
 }
 
-/* The vector of this name that a plan's rule keeps, or NULL. */
+/* Return the vector of this name that the rule of a plan keeps, or NULL. */
 static inline float *fed_kept(const struct trib_run *run, const char *name)
 {
     const struct trib_feedback_ops *ops = trib_feedback_of(run)->ops;
@@ -79,7 +79,7 @@ static inline float *fed_kept(const struct trib_run *run, const char *name)
     return NULL;
 }
 
-/* The input of a step: other numbers in each. */
+/* Fill in the input of a step: other numbers in each. */
 static inline void fed_fill(struct fed *f, uint64_t step)
 {
     f->inputs.seed = step;
@@ -96,7 +96,7 @@ static inline double fed_result(const struct fed *f, size_t i)
     return perf_number_load(f->scene->dtype, f->recv, i).f;
 }
 
-/* A vector of the plan's state, summed over the ranks as it is. */
+/* Sum a vector of the state of the plan over the ranks, without a codec. */
 static inline void fed_summed(struct fed *f, const float *x, double *sum_out)
 {
     for (size_t i = 0; i < f->count; i++)
@@ -116,7 +116,7 @@ static inline bool fed_was_sent(struct fed *f, size_t i)
     return mask[i / 8] >> i % 8 & 1;
 }
 
-/* All ranks have the same bytes of the result. */
+/* Check that all ranks have the same bytes of the result. */
 static inline void fed_same_bits(struct fed *f)
 {
     uint64_t mine = oracle_hash(f->recv, f->count * f->element), all[RANKS_MAX];

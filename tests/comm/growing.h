@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Jobs that take in newcomers: the first ranks of a test's job are members, the others
- * come later. Memory that all of them share says where.
+ * Jobs that accept newcomers: the first ranks of the job of a test are members, the
+ * others join later. The address is in memory that all of them share.
  */
 #ifndef TESTS_COMM_GROWING_H
 #define TESTS_COMM_GROWING_H
@@ -11,7 +11,7 @@
 #include "tests/harness/ranks.h"
 
 struct growing_board {
-    _Atomic int open; /* the text of a listener is there; grows with each one */
+    _Atomic int open; /* number of listeners whose text is available */
     char text[TRIB_ROOT_TEXT_MAX];
     _Atomic int more[4]; /* for the test */
 };
@@ -24,7 +24,7 @@ static inline struct growing_board *growing_board(void)
     return b == MAP_FAILED ? NULL : b;
 }
 
-/* Members meet, before or without the newcomers. */
+/* Connect the members, before or without the newcomers. */
 static inline void growing_init(struct ranks_self *self, const char *root, int members)
 {
     self->opts.root = root;
@@ -44,7 +44,7 @@ static inline trib_listener_t *growing_listen(struct ranks_self *self,
     return l;
 }
 
-/* Waits for a listener, and for its text. */
+/* Wait for a listener, and for its text. */
 static inline void growing_find(struct growing_board *b, char text[TRIB_ROOT_TEXT_MAX])
 {
     while (!atomic_load(&b->open))

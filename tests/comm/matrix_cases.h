@@ -68,12 +68,12 @@ struct job {
     int size;
     uint64_t seed;
     uint64_t only; /* number of one case, or UINT64_MAX */
-    uint64_t every; /* one case in so many */
+    uint64_t every; /* run one of this number of cases */
     bool whole;    /* the product, not a sample */
     int draws;     /* of a sample, for each pair, dtype and op */
     int n_pairs;
     struct pair pairs[64];
-    uint64_t *hashes; /* [HASHES][RANKS_MOST], shared: of results that must be alike */
+    uint64_t *hashes; /* [HASHES][RANKS_MOST], shared: results that must be equal */
 };
 
 static inline void add_pairs(void *arg, const trib_item_t *item)
@@ -144,7 +144,8 @@ static inline uint64_t product(const struct job *j)
     return n;
 }
 
-/* True if a case is worth a run: cases that are refused or equal to others are not. */
+/* Return true if a case is worth running: cases that are refused or equal to others are
+ * not. */
 static inline bool makes_sense(const struct job *j, const int digit[AXES])
 {
     trib_coll_t coll = j->pairs[digit[AXIS_PAIR]].coll;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The codecs of test_matrix, and how far their results may be off: those with sharp
- * bounds, then the first text of each other row of the table, of which the whole error
- * is judged by what trib_codec_describe says.
+ * The codecs of test_matrix, and the tolerance of their results: first codecs with
+ * sharp bounds, then the first text of each other row of the table, whose total error
+ * is compared with trib_codec_describe.
  */
 #ifndef TESTS_COMM_MATRIX_CODECS_H
 #define TESTS_COMM_MATRIX_CODECS_H
@@ -15,8 +15,7 @@
 
 #include <tributary/info.h>
 
-/* For one element: how often it is encoded at most, and what its inputs sum to
- * absolutely. */
+/* One element: the maximum number of encodings, and the sum of its absolute inputs. */
 struct matrix_element {
     double hops;
     double magnitude;
@@ -27,9 +26,9 @@ struct matrix_element {
 struct matrix_codec {
     const char *text;
     bool any_op;
-    bool noisy; /* its normalised error grows with the ranks */
+    bool noisy; /* its normalised error grows with the number of ranks */
     double (*tolerance)(const struct matrix_element *e);
-    double error; /* with tolerance_unknown: of trib_codec_sheet_t */
+    double error; /* with tolerance_unknown: from trib_codec_sheet_t */
 };
 
 enum { MATRIX_CODECS_MAX = 64 };
@@ -44,14 +43,14 @@ static inline double tolerance_bf16(const struct matrix_element *e)
     return e->hops * 0x1p-7 * e->magnitude;
 }
 
-/* An eighth, or a step below the least normal number of what 448 stands for. */
+/* An eighth, or a step below the least normal number of the value encoded as 448. */
 static inline double tolerance_f8(const struct matrix_element *e)
 {
     return (pow(1.125, e->hops) - 1) * e->magnitude +
            e->hops * 0x1p-9 * 8 * e->ranks / 224;
 }
 
-/* Each word is off by at most a bucket's norm / levels. */
+/* Each encoded chunk is off by at most a bucket's norm / levels. */
 static inline double tolerance_qsgd(const struct matrix_element *e)
 {
     return e->hops * sqrt(512) * 8 * e->ranks / 127;
@@ -69,8 +68,8 @@ static inline double tolerance_int16(const struct matrix_element *e)
     return 1.01 * 8 * e->ranks / 32767 + 1e-5 * e->magnitude;
 }
 
-/* Rotated elements are below 64, of 8 by 8; rotated back, the errors of 64 may be in
- * one. */
+/* Rotated elements are below 64, of 8 by 8; after rotating back, the errors of 64 may
+ * be in one. */
 static inline double tolerance_rotated(const struct matrix_element *e)
 {
     return 1.01 * 8 * 64 * e->ranks / 32767 + 1e-5 * e->magnitude;
@@ -81,7 +80,7 @@ static inline double tolerance_uniform_thc(const struct matrix_element *e)
     return 1.01 * 16 * e->ranks / 255;
 }
 
-/* Each word has at most twice the value. */
+/* Each encoded value is at most twice the input. */
 static inline double tolerance_natural(const struct matrix_element *e)
 {
     return pow(2, e->hops) * e->magnitude;
@@ -103,7 +102,7 @@ static inline double tolerance_exact(const struct matrix_element *e)
     return e->hops * 0x1p-22 * e->magnitude;
 }
 
-/* The bound is one of the result, whatever the number of ranks. */
+/* The bound applies to the result, whatever the number of ranks. */
 static inline double tolerance_bound(const struct matrix_element *e)
 {
     return 0.01 + 0x1p-22 * e->magnitude;
@@ -115,8 +114,8 @@ static inline double tolerance_adacomp(const struct matrix_element *e)
     return (e->moved_only ? 0 : 16.0 * e->ranks) + 0x1p-22 * e->magnitude;
 }
 
-/* Elements that a rank does not send are below 0.3, and as much may be left from
- * before; bf16. */
+/* Elements that a rank does not send are below 0.3, with a residual of the same size;
+ * bf16. */
 static inline double tolerance_threshold(const struct matrix_element *e)
 {
     return 0x1p-8 * e->magnitude + (e->moved_only ? 0 : 0.6 * e->ranks) + 1e-6;
@@ -177,7 +176,7 @@ static inline void matrix_take(void *arg, const trib_codec_sheet_t *sheet)
     };
 }
 
-/** matrix_codecs_find - appends the rows that have no entry. */
+/** matrix_codecs_find - append the rows that have no entry. */
 static inline void matrix_codecs_find(void)
 {
     while (n_matrix_codecs < MATRIX_CODECS_MAX && matrix_codecs[n_matrix_codecs].text)

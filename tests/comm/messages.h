@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between random pairs of ranks, of which each rank knows all: what comes must
- * be what was sent, message by message, in the order of each tag.
+ * Messages between random pairs of ranks, known to all ranks: each message must equal
+ * the data sent, in the order of its tag.
  */
 #ifndef TESTS_COMM_MESSAGES_H
 #define TESTS_COMM_MESSAGES_H
@@ -22,7 +22,7 @@ struct messages {
     int tags;
     size_t largest; /* bytes */
     enum messages_order order;
-    bool collectives; /* all-reduces are under way between them */
+    bool collectives; /* all-reduces run between them */
 };
 
 struct messages_one {
@@ -96,7 +96,7 @@ static inline void messages_end(struct ranks_self *self, const struct messages *
     free(e->memory);
 }
 
-/* All-reduces that are under way while messages are; two at a time. */
+/* All-reduces that run concurrently with messages; two at a time. */
 struct messages_sums {
     float x[2][1000];
     trib_request_t *request[2];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random graphs of steps with neighbours, of which each rank knows all, and what is in
- * the vectors before the first step.
+ * Random graphs of steps with neighbours, known to all ranks, and the initial vectors.
  */
 #ifndef TESTS_COMM_NEIGHBOR_GRAPHS_H
 #define TESTS_COMM_NEIGHBOR_GRAPHS_H
@@ -17,7 +16,7 @@ struct scene {
     bool exact; /* shares and elements with so few bits that no sum is rounded */
 };
 
-/* The share that rank a gives rank b in a step; 0: there is no such edge. */
+/* Return the share that rank a sends to rank b in a step; 0: no edge. */
 static inline double scene_share(const struct scene *s, int size, int step, int a,
                                  int b)
 {

@@ -65,7 +65,7 @@ static double special(uint64_t bits, double otherwise)
     }
 }
 
-/* Return a float of rank's input. */
+/* Return a float of the input of a rank. */
 static double real_input(const struct oracle *o, uint64_t bits)
 {
     static const double factors[] = {-2, -1, 1, 2, 1, -1, 2, 0.5};
@@ -116,7 +116,7 @@ static struct oracle_answer located(const struct oracle *o, size_t i)
     return oracle_copied(o, rank, i);
 }
 
-/* Only means of whole numbers are rounded. */
+/* Only means of integers are rounded. */
 static double tolerance_of(const struct oracle *o, double result, double magnitude)
 {
     if (o->kind == ORACLE_REALS)

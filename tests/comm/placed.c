@@ -57,7 +57,7 @@ int placed_run(struct ranks_self *self)
         for (size_t i = 0; i < p->count; i++)
             send[i] = element(self->rank, round, i);
         ranks_step(self, plan);
-        /* Whatever is still read from here arrives wrong. */
+        /* Data still read from here arrives wrong. */
         if (!p->in_place)
             memset(send, 0xff, p->count * sizeof(float));
         for (size_t i = 0; i < p->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests of communicators that have become smaller or bigger: all-reduces of several
- * dtypes and lengths, in place and not, against an oracle.
+ * For tests of communicators that have shrunk or grown: all-reduces of several dtypes
+ * and lengths, in place and not, compared with an oracle.
  */
 #ifndef TESTS_COMM_RIGHT_SUMS_H
 #define TESTS_COMM_RIGHT_SUMS_H
@@ -9,7 +9,7 @@
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
-/* The bytes of a sum are the same on all ranks, and right. */
+/* Check that the bytes of a sum are the same on all ranks, and correct. */
 static inline void sum_is_right(struct ranks_self *self, trib_comm_t *comm,
                                 const struct oracle *o, const void *sum, size_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transports of test_matrix whose ranks have TRIB_SEAL=1, where this build can
- * seal: build-config.h comes before. */
+/* The transports of test_matrix whose ranks have TRIB_SEAL=1, if this build can seal:
+ * include build-config.h first. */
 #ifndef TESTS_COMM_SEALED_H
 #define TESTS_COMM_SEALED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sparse all-reduces against a plain sum: what each rank gives in each step, what the
- * union is, and that all ranks have it with the same bits.
+ * Sparse all-reduces compared with a plain sum: the input of each rank in each step,
+ * the union, and a check that all ranks have it with the same bits.
  */
 #ifndef TESTS_COMM_SPARSE_SCENE_H
 #define TESTS_COMM_SPARSE_SCENE_H
@@ -17,15 +17,16 @@ struct scene {
     size_t length;
     trib_dtype_t dtype;
     trib_op_t op;
-    uint32_t one_in; /* of so many elements a rank gives one */
-    bool most; /* the plan knows how many at most */
+    uint32_t one_in; /* a rank contributes one of this number of elements */
+    bool most; /* the plan knows the maximum number */
     bool skewed; /* nearly all are in a tenth of the vector */
     bool regions; /* chunks depend on the pairs of each start */
-    int apart; /* no two of so many ranks give the same element; 0: they may */
+    int apart; /* no two of this number of ranks contribute the same element; 0: they
+                * may */
     const char *algorithm;
 };
 
-/* Buffers of a rank: its pairs, and those of the result. */
+/* Buffers of a rank: its pairs, and the pairs of the result. */
 struct memory {
     uint64_t *indices, *got;
     uint8_t *values, *got_values, *dense;
@@ -33,7 +34,7 @@ struct memory {
 
 static inline void open_memory(struct ranks_self *self, struct memory *m, size_t length)
 {
-    const size_t n = 2 * length + 1; /* each index may come twice */
+    const size_t n = 2 * length + 1; /* each index may be repeated once */
 
     m->indices = malloc(n * sizeof(*m->indices));
     m->got = malloc(n * sizeof(*m->got));
@@ -52,8 +53,8 @@ static inline void close_memory(struct memory *m)
     free(m->dense);
 }
 
-/* True if a rank gives element i in a step. Some ranks give nothing in some steps, and
- * in the last step rank 0 alone gives. */
+/* Return true if a rank contributes element i in a step. Some ranks contribute nothing
+ * in some steps, and in the last step only rank 0 contributes. */
 static inline bool gives(const struct scene *s, int rank, int step, size_t i)
 {
     if ((rank + step) % 5 == 3 || (step == STARTS - 1 && rank))
@@ -82,14 +83,15 @@ static inline void put(const struct scene *s, struct memory *m, size_t at, size_
     perf_number_store(s->dtype, m->values, at, v);
 }
 
-/* This rank's pairs: rising; falling; or in two parts, whose values add up. */
+/* Fill in the pairs of this rank: ascending; descending; or in two parts whose values
+ * add up. */
 static inline size_t fill(struct ranks_self *self, const struct scene *s,
                           struct memory *m, int step)
 {
     const struct oracle o = oracle_of(self, s, step);
     const bool is_tiny =
         !perf_number_is_integer(s->dtype) && trib_dtype_size(s->dtype) == 1;
-    /* Few numbers have parts that an 8-bit float holds. */
+    /* Few numbers have parts that an 8-bit float represents. */
     const int how = (self->rank + step) % (is_tiny ? 2 : 3);
     size_t n = 0;
 
@@ -107,7 +109,7 @@ static inline size_t fill(struct ranks_self *self, const struct scene *s,
     return n;
 }
 
-/* The sum of an element; false if no rank gave it. */
+/* Compute the sum of an element. Return false if no rank contributed it. */
 static inline bool expected(const struct scene *s, const struct oracle *o, int step,
                             size_t i, struct oracle_answer *out)
 {
@@ -154,7 +156,7 @@ static inline void check(struct ranks_self *self, const struct scene *s,
     ranks_assert(self, found == n);
 }
 
-/* All ranks have the same bits. */
+/* Check that all ranks have the same bits. */
 static inline void compare(struct ranks_self *self, const struct scene *s,
                            const struct memory *m)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A gradient that is NaN or Inf somewhere: what becomes of it by each codec is what the
- * table of docs/codecs.md says, on all ranks, whichever rank has it, whatever the
- * algorithm, and where a tribd sums; and the next start knows nothing of it.
+ * A gradient with NaN or Inf: each codec treats it as in the table of docs/codecs.md,
+ * on all ranks, whichever rank has it, with any algorithm, and at a tribd; the next
+ * start is not affected.
  */
 #include <math.h>
 
@@ -16,18 +16,18 @@ enum { COUNT = 2304, CHUNK = 3072 /* bytes */, RANKS = 3, A_CHUNK = 0 /* as a sp
 #define EVERYWHERE SIZE_MAX
 
 enum claim {
-    AS_IT_IS,  /* there, and nothing else */
+    AS_IT_IS,  /* that element, and nothing else */
     WHOLE,     /* all elements of its span are not finite, no others */
-    SOMEWHERE, /* some of its span are not, no others */
+    SOMEWHERE, /* some of its span are not finite, no others */
     DRAWN,     /* as it is, in a later start at the latest */
-    VOTE,      /* nothing: it counts by its sign */
+    VOTE,      /* no effect: it counts by its sign */
 };
 
 struct row {
     const char *codec;
     enum claim claim;
-    size_t span; /* elements, counted from where a chunk begins */
-    uint32_t warm; /* starts before, in which it learns */
+    size_t span; /* elements, counted from the beginning of a chunk */
+    uint32_t warm; /* number of starts before, in which it learns */
 };
 
 static const struct row rows[] = {
@@ -131,8 +131,8 @@ static float number(uint32_t a, uint32_t b)
     return (float)(int32_t)h * 0x1p-31f;
 }
 
-/* One start; element `at` of one rank is `bad`, if that is not 0; EVERYWHERE: all of
- * them. */
+/* Run one start; element `at` of one rank is `bad`, unless `bad` is 0; EVERYWHERE: all
+ * elements. */
 static void start(struct job *j, int rank, size_t at, float bad)
 {
     float theirs[COUNT];
@@ -172,7 +172,7 @@ static bool same_kind(float got, float bad)
     return isnan(bad) ? isnan(got) : got == bad;
 }
 
-/* Elements of a chunk. */
+/* Return the number of elements in a chunk. */
 static size_t piece_of(const struct job *j)
 {
     return j->plan->ops->computing(j->plan)->run.desc.piece;
@@ -203,7 +203,7 @@ static bool as_claimed(const struct job *j, size_t at, float bad)
     return all == 0;
 }
 
-/* The next starts know nothing of it. */
+/* Check that the next starts are not affected. */
 static void clean(struct job *j)
 {
     for (int i = 0; i < 2; i++) {
@@ -235,7 +235,7 @@ static void one(struct job *j, int rank, size_t at, float bad)
     clean(j);
 }
 
-/* All of a gradient is bad: it is seen in every chunk, and in one start. */
+/* The whole gradient is bad: every chunk shows it, in one start. */
 static void all(struct job *j, int rank, float bad)
 {
     const size_t piece = piece_of(j);
@@ -300,8 +300,8 @@ static bool has_claim(const char *name)
     return false;
 }
 
-/* A codec without a claim of its own spoils nothing outside of a chunk. Each algorithm
- * takes every other row. */
+/* A codec without a specific claim affects no other chunk. Each algorithm takes every
+ * other row. */
 TEST(test_codecs)
 {
     for (size_t a = 0; a < algorithms_count(true); a++) {

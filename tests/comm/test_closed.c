@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that have closed their standard streams and print all the same: what they print
- * is lost, and gets neither into shared memory nor into a socket. No log line ends a
- * rank.
+ * Ranks that have closed their standard streams and still print: the output is lost,
+ * and reaches neither shared memory nor a socket. No log line ends a rank.
  */
 #include <fcntl.h>
 
@@ -11,7 +10,7 @@
 
 enum { STEPS = 40, COUNT = 4096 };
 
-/* Longer than any head or slot; a closed descriptor takes none of it. */
+/* Longer than any head or slot; a closed descriptor accepts none of it. */
 static void print(const struct ranks_self *self)
 {
     static const char noise[16384] = {'#'};
@@ -21,7 +20,8 @@ static void print(const struct ranks_self *self)
             ranks_die(self, "descriptor %d takes what the rank prints", fd);
 }
 
-/* Closed as they were, or occupied by what can be neither read nor written. */
+/* Check that the streams are closed, or occupied by a file that can be neither read nor
+ * written. */
 static void look(const struct ranks_self *self)
 {
     for (int fd = 0; fd < 3; fd++) {

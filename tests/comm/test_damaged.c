@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * TRIB_CHECK=sum: a byte that changes between a sender and a receiver ends the
- * operation with the names of the rank and the chunk. Without it the sum is wrong, and
- * nobody is told.
+ * operation with an error that names the rank and the chunk. Without the setting the
+ * sum is wrong, and no error is reported.
  */
 #include <sys/mman.h>
 
@@ -19,10 +19,10 @@ struct scene {
     const char *quorum;
 };
 
-/* Findings of the ranks. */
+/* Counters of the ranks. */
 struct seen {
-    _Atomic int wrong;   /* results that are not right, of calls that succeeded */
-    _Atomic int named;   /* failures with the sentence of this check */
+    _Atomic int wrong;   /* wrong results of calls that succeeded */
+    _Atomic int named;   /* failures with the message of this check */
     _Atomic int others;  /* other failures */
 };
 
@@ -31,7 +31,7 @@ struct job {
     struct seen *seen;
     struct aggregators *aggregators;
     const char *transport; /* of agg_comm */
-    int damaged; /* the rank whose memory is bad; -1: none, the network is */
+    int damaged; /* the rank with damaged memory; -1: none, the network is damaged */
 };
 
 static const struct scene scenes[] = {
@@ -61,7 +61,7 @@ static struct seen *share_memory(void)
     return s;
 }
 
-/* Each rank gives the same at all steps; other ranks give other numbers. */
+/* Each rank contributes the same at all steps; other ranks contribute other numbers. */
 static float given(int rank, size_t i)
 {
     return (float)((i * 7 + (size_t)rank * 13) % 32) - 8.0f;
@@ -96,8 +96,8 @@ static trib_status_t step(struct ranks_self *self, const struct scene *s,
     return st == TRIB_OK ? trib_plan_wait(plan) : st;
 }
 
-/* Losses of codecs are tested by test_lossy and others; here code words must arrive as
- * they were sent. */
+/* test_lossy and others test the losses of codecs; here encoded chunks must arrive
+ * unchanged. */
 static bool right(const struct scene *s, int ranks, int rank, const float *y)
 {
     const size_t n = COUNT;
@@ -120,7 +120,7 @@ static bool right(const struct scene *s, int ranks, int rank, const float *y)
     return true;
 }
 
-/* x and y. */
+/* Allocate x and y. */
 static float *buffer(struct ranks_self *self, const struct scene *s, size_t n)
 {
     void *p = NULL;
@@ -138,13 +138,13 @@ static void give_back(struct ranks_self *self, const struct scene *s, float *p)
         free(p);
 }
 
-/* Memory that goes bad: a byte changes when the first large chunk that came is looked
- * at: in the slots of this rank, or in the buffers of another one. */
+/* Damaged memory: a byte changes when the first large chunk is checked, in the slots of
+ * this rank or in the buffers of another one. */
 static struct {
     const struct trib_engine *engine;
     const struct trib_kernels *right;
     struct trib_kernels bad;
-    const uint8_t *own; /* what this rank sends from: x, and y behind it */
+    const uint8_t *own; /* the memory that this rank sends from: x, followed by y */
     size_t own_bytes;
     bool done;
 } memory;
@@ -194,8 +194,8 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct job *jo
               .quorum = s->quorum, .feed = s->fed ? TRIB_FEED_FORWARD : TRIB_FEED_WHOLE,
               .chunk = CHUNK, .name = "layer");
 
-    trib_status_t st = trib_plan_create(comm, s->coll, &d, &plan); /* others may be in
-                                                                    * it */
+    trib_status_t st = trib_plan_create(comm, s->coll, &d, &plan); /* others may already
+                                                                    * be in it */
     if (st == TRIB_ERR_CODEC || st == TRIB_ERR_INVALID || st == TRIB_ERR_UNSUPPORTED)
         ranks_die(self, "%s", trib_last_error(comm));
     if (s->registered) {
@@ -222,8 +222,8 @@ static int by_ranks(struct ranks_self *self)
 
     if (self->rank == job->damaged)
         spoil_memory(self);
-    (void)trib_barrier(self->comm); /* all have been in trib_init: who is quick fails
-                                     * soon */
+    (void)trib_barrier(self->comm); /* all ranks have been in trib_init: a quick rank
+                                     * fails soon */
     use(self, self->comm, job, self->size);
     return 0;
 }
@@ -255,7 +255,7 @@ static void say(const char *what, const struct scene *s, const char *config,
 static const char *const networks[] = {"transport=tcp+corrupt:nth=3,least=512",
                                        "transport=shm+nomap+corrupt:nth=3,least=512"};
 
-/* Nobody is told that a sum is wrong. */
+/* A wrong sum is not reported. */
 TEST(test_without)
 {
     struct job job = {.seen = share_memory(), .damaged = -1};
@@ -290,7 +290,7 @@ TEST(test_network)
     }
 }
 
-/* Within load/store reach a receiver looks at what lies in shared memory. */
+/* Within load/store reach, a receiver checks the data in shared memory. */
 TEST(test_shared_memory)
 {
     const struct scene of_memory[] = {
@@ -346,7 +346,7 @@ static int by_aggregators(struct ranks_self *self)
         (void)trib_free_comm(agg_comm);
         return 0;
     }
-    agg_comm->cfg.check[0] = 0; /* the announcement says what is checked */
+    agg_comm->cfg.check[0] = 0; /* the announcement contains the check */
     aggregators_serve(self, s, agg_comm);
     trib_agg_comm_dispose(agg_comm);
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EF21, by whole plans: what all ranks hold is the mean of what each holds; at a fixed
- * gradient both converge to it geometrically; with nothing left out it is gradient
- * descent. And the example of Beznosikov et al. (arXiv 2002.12410) on which top-1 alone
- * diverges.
+ * EF21 with whole plans: the common vector is the mean of the vectors of all ranks; at
+ * a fixed gradient both converge to it geometrically; if all elements are sent, it is
+ * gradient descent. Also the example of Beznosikov et al. (arXiv 2002.12410) on which
+ * plain top-1 diverges.
  */
 #include <math.h>
 
@@ -18,7 +18,8 @@ static void run(ranks_fn fn, const struct fed_scene *s, int size)
     ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm");
 }
 
-/* The sum of all ranks' own is what each has as the sum, which is the result. */
+/* The sum of the own vectors of all ranks equals the common sum, which is the
+ * result. */
 static void check_sum(struct fed *f)
 {
     static double own[COUNT];
@@ -68,7 +69,7 @@ TEST(test_sum_of_own)
                                     algorithm_at(a), dtypes[(a + 2 * (size_t)size) % 4],
                                     size % 2 ? TRIB_SUM : TRIB_MEAN},
                 size);
-    for (size_t a = 0; a < algorithms_count(false); a++) /* words that add lose nothing
+    for (size_t a = 0; a < algorithms_count(false); a++) /* linear codecs lose nothing
                                                           * on the way */
         run(holds,
             &(struct fed_scene){a % 2 ? "int4:bucket=8"
@@ -88,7 +89,7 @@ TEST(test_sum_of_own)
     run(holds, &(struct fed_scene){"natural", "ef21", "flat", TRIB_F16, TRIB_MEAN}, 2);
 }
 
-/* |h - g|^2 of this rank, and of the result against the mean gradient. */
+/* Compute |h - g|^2 of this rank, and of the result compared with the mean gradient. */
 static void distances(struct fed *f, double out[2])
 {
     const float *own = fed_kept(&f->plan->run, "own");
@@ -116,7 +117,7 @@ static int contracts(struct ranks_self *self)
         before = d[0];
         fed_run(&f);
         distances(&f, d);
-        /* alpha = k/n; what rounding leaves of float32 is as good as nothing */
+        /* alpha = k/n; the rounding error of float32 is negligible */
         if (d[0] > (1 - 0.1) * before + 1e-9)
             ranks_die(self, "step %d: %g of %g left", step, d[0], before);
     }
@@ -134,7 +135,8 @@ TEST(test_fixed_gradient)
             size);
 }
 
-/* Nothing left out: the mean gradient of each step, or its moving average. */
+/* All elements are sent: the result is the mean gradient of each step, or its moving
+ * average. */
 static int descends(struct ranks_self *self)
 {
     static double v[COUNT];
@@ -174,7 +176,7 @@ TEST(test_ratio_1_is_gradient_descent)
     }
 }
 
-/* A gradient that is not finite is seen by all, once, and is then forgotten by all. */
+/* A gradient that is not finite reaches all ranks, once, and has no later effect. */
 static int forgets(struct ranks_self *self)
 {
     struct fed f;
@@ -210,7 +212,7 @@ TEST(test_not_finite)
             size);
 }
 
-/* ---- three ranks that pull in three directions ----------------------------------- */
+/* ---- three ranks with three directions ------------------------------------------- */
 
 struct descent {
     float g[3], mean[3];
@@ -218,7 +220,7 @@ struct descent {
     trib_plan_t *plan;
 };
 
-/* The gradient of f(x) = <a,x>^2 + |x|^2 / 4, a = (-3, 2, 2) and its turns. */
+/* The gradient of f(x) = <a,x>^2 + |x|^2 / 4, a = (-3, 2, 2) and its rotations. */
 static void step_down(struct ranks_self *self, struct descent *d, double step)
 {
     double along = 0;
@@ -246,7 +248,7 @@ static void begin_descent(struct ranks_self *self, struct descent *d,
     desc.feedback = s->feedback;
     desc.algorithm = s->algorithm;
     ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &d->plan));
-    ranks_assert(self, d->plan->run.program.n_chunks == 1); /* one choice of three */
+    ranks_assert(self, d->plan->run.program.n_chunks == 1); /* one of three elements */
 }
 
 static int diverges(struct ranks_self *self)
@@ -274,7 +276,7 @@ static int converges(struct ranks_self *self)
     for (int k = 0; k < 4000; k++)
         step_down(self, &d, 0.01);
     const double norm = fabs(d.x[0]) + fabs(d.x[1]) + fabs(d.x[2]);
-    /* what ef21 adds up was rounded when it was large */
+    /* ef21 accumulates values that were rounded while they were large */
     const bool adds =
         strcmp(((const struct fed_scene *)self->arg)->feedback, "ef21") == 0;
     ranks_say(self, "|x| is %g", norm);

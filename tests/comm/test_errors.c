@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bad input: each gives the documented status and a sentence that says what is wrong,
- * where, and how to cure it; and harms nothing.
+ * Bad input: each returns the documented status and a message with the error, its place
+ * and the remedy; and has no other effect.
  */
 #include "tests/harness/ranks.h"
 
@@ -399,10 +399,10 @@ RANKS_TEST(test_use_after_failure, .size = 2, .bare = true)
 }
 
 /*
- * The progress thread finds that a peer differs, ends the run, and tells the peers to
- * which it has no link yet, with the run still in hand. The caller may see the end, but
- * its plan is not freed before the thread is through: the log line of a link says where
- * that is.
+ * The progress thread detects that a peer differs, ends the run, and notifies the peers
+ * without a link, while it still holds the run. The caller may see the end, but its
+ * plan is not freed before the thread is done: the log line of a link marks that
+ * moment.
  */
 static struct {
     pthread_t caller;
@@ -435,7 +435,8 @@ static int free_at_once(struct ranks_self *self)
                                    .count = self->rank ? 5000 : 4999,
                                    .algorithm = "ring");
     pass.started = 1;
-    /* The one that differs comes late, so that the threads of the others find it. */
+    /* The rank that differs starts late, so that the threads of the others detect
+     * it. */
     for (int i = 0; i < 100 && self->rank == 0; i++)
         nanosleep(&moment, NULL);
     ranks_ok(self, trib_plan_start(plan));
@@ -461,8 +462,8 @@ TEST(test_free_while_failing)
     }
 }
 
-/* A plan that is fed by halves: all ranks hear of it, though they tell each other all
- * the time that they wait. */
+/* A plan that is fed only in part: all ranks get an error, although they keep telling
+ * each other that they wait. */
 static int starve(struct ranks_self *self)
 {
     enum { COUNT = 1000 };

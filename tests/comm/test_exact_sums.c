@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same bits whatever the algorithm, the transport, the number of ranks and the rank
- * that gives a contribution: sums by the codec "exact" of hostile numbers.
+ * The same bits with any algorithm, transport, number of ranks and contributing rank:
+ * sums of extreme numbers by the codec "exact".
  */
 #include <math.h>
 
@@ -17,12 +17,13 @@ enum { GIVERS = 2, COUNT = 5003, STEPS = 3 };
 struct scene {
     const char *algorithm;
     size_t chunk;
-    int shift; /* rank (giver + shift) % ranks contributes; all others give zeros */
+    int shift; /* rank (giver + shift) % ranks contributes; all others contribute
+                * zeros */
     trib_coll_t coll;
     bool mean; /* then all ranks contribute */
 };
 
-/* Any exponents, NaN and infinities, and pairs that cancel to little. */
+/* Any exponents, NaN and infinities, and pairs that nearly cancel. */
 static float hostile(int giver, uint32_t step, size_t i)
 {
     const uint64_t bits =
@@ -33,7 +34,7 @@ static float hostile(int giver, uint32_t step, size_t i)
     if ((b >> 23 & 255) == 255 && i % 7)
         b ^= 1u << 29;
     if (i % 5 == 0)
-        b &= 0x80ffffff; /* about the least normal numbers */
+        b &= 0x80ffffff; /* near the least normal numbers */
     memcpy(&x, &b, sizeof(x));
     return i % 3 == 0 && giver % 2 ? -nextafterf(x, 1) : x;
 }
@@ -49,8 +50,8 @@ static void fill(const struct ranks_self *self, const struct scene *s, int rank,
                                          : -0.0f;
 }
 
-/* The result of the codec alone, which tests/compress/quantise/test_exact_sum.c holds
- * to an oracle. */
+/* The result of the codec alone, which tests/compress/quantise/test_exact_sum.c
+ * compares with an oracle. */
 static void expect(struct ranks_self *self, const struct scene *s, uint32_t step,
                    float *y)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * EF14 with momentum correction, masking, clipping and warm-up, by whole plans: nothing
- * is lost, whatever the algorithm; what DGC promises (algorithm of
+ * EF14 with momentum correction, masking, clipping and warm-up, with whole plans:
+ * nothing is lost, with any algorithm; the guarantees of DGC (algorithm of
  * compress/feedback_rule.h).
  */
 #include <math.h>
@@ -18,14 +18,14 @@ static void run(ranks_fn fn, const struct fed_scene *s, int size)
     ranks_pass(.size = size, .fn = fn, .arg = (void *)s, .config = "transport=shm");
 }
 
-/* ---- the sum of what was sent and is kept is the sum of the velocities ----------- */
+/* ---- results plus residuals equal the sum of the velocities ---------------------- */
 
 struct momentum {
     double m;
     bool nesterov;
 };
 
-/* Applies the momentum of one element to g. */
+/* Apply the momentum of one element to g. */
 static double corrected(const struct momentum *m, double *u, double g)
 {
     if (m->nesterov) {
@@ -61,7 +61,7 @@ static int conserves(struct ranks_self *self)
     }
     fed_summed(&f, trib_feedback_of(&f.plan->run)->residual, kept);
     for (size_t i = 0; i < COUNT; i++) {
-        /* sums on their way are rounded to the dtype by each rank, results once */
+        /* partial sums are rounded to the dtype by each rank, results once */
         double tolerance = most[i] * (1e-5 + narrow * self->size);
         if (!(fabs(sent[i] + kept[i] - came[i]) <= tolerance))
             ranks_die(self, "%s, %s, %s: of %.6f at %zu %.6f was sent and %.6f kept",
@@ -90,7 +90,7 @@ TEST(test_conserves)
                     size);
 }
 
-/* Words that add are made of what was measured, once. */
+/* Linear encoded chunks contain the measured values, once. */
 TEST(test_conserves_sums_of_words)
 {
     static const char *const codecs[] = {"int8", "uniform-thc:bucket=64",
@@ -106,7 +106,7 @@ TEST(test_conserves_sums_of_words)
                 1 + (int)(a + k) % 4);
 }
 
-/* Whatever the codec, of those that go with error feedback. */
+/* With any codec that supports error feedback. */
 TEST(test_conserves_by_every_codec)
 {
     static const char *const codecs[] = {
@@ -135,7 +135,7 @@ TEST(test_conserves_by_every_codec)
                 1 + (int)(c + 2 * k) % 4);
 }
 
-/* Results that are rounded or selected anew: what they lose is in a residual, too. */
+/* Results that are rounded or selected again: a residual keeps their error, too. */
 TEST(test_conserves_by_results)
 {
     static const char *const codecs[] = {
@@ -204,7 +204,7 @@ TEST(test_masking)
             1 + (int)a % 4);
 }
 
-/* ---- all of it sent: SGD with momentum ------------------------------------------- */
+/* ---- all elements sent: SGD with momentum ---------------------------------------- */
 
 static int dense_momentum(struct ranks_self *self)
 {
@@ -253,7 +253,8 @@ TEST(test_ratio_1_is_momentum_sgd)
 
 /* ---- clipping -------------------------------------------------------------------- */
 
-/* |x|^2 of the momentum after one step, which is the clipped gradient, of all ranks. */
+/* Return |x|^2 of the momentum after one step, which is the clipped gradient, over all
+ * ranks. */
 static double squares_of_step(struct fed *f)
 {
     static double all[COUNT];
@@ -291,10 +292,10 @@ static int clips(struct ranks_self *self)
     scale_input(&f, 1e-4);
     double small = squares_of_step(&f);
     ranks_assert(self, small < 0.25 && small > 1e-8 * COUNT * self->size / 6);
-    for (size_t i = 0; i < COUNT; i++) /* as it is */
+    for (size_t i = 0; i < COUNT; i++) /* unclipped */
         ranks_assert(self, fed_kept(&f.plan->run, "momentum")[i] ==
                                (float)perf_number_load(s->dtype, f.send, i).f);
-    if (s->dtype != TRIB_F16) { /* whose squares are beyond float32 */
+    if (s->dtype != TRIB_F16) { /* its squares exceed float32 */
         scale_input(&f, 1e30);
         squares = squares_of_step(&f);
         ranks_assert(self, fabs(squares / 0.25 - 1) < 1e-5);
@@ -305,7 +306,7 @@ static int clips(struct ranks_self *self)
     return 0;
 }
 
-/* A NaN goes out, and the rest of its vector as it is. */
+/* A NaN is sent, and the rest of its vector unclipped. */
 static int clips_nan(struct ranks_self *self)
 {
     struct fed f;
@@ -350,7 +351,7 @@ TEST(test_clipping)
         2);
 }
 
-/* Clipping needs no feedback, and no codec that selects. */
+/* Clipping needs no feedback, and no selecting codec. */
 static int clips_alone(struct ranks_self *self)
 {
     double squares = 0;
@@ -361,7 +362,7 @@ static int clips_alone(struct ranks_self *self)
     fed_run(&f);
     for (size_t i = 0; i < COUNT; i++)
         squares += fed_result(&f, i) * fed_result(&f, i);
-    /* of `size` vectors of norm 3 / sqrt(size), nearly at right angles */
+    /* of `size` vectors of norm 3 / sqrt(size), nearly orthogonal */
     if (!(fabs(sqrt(squares) - 3) < 0.3))
         ranks_die(self, "the sum has norm %.3f", sqrt(squares));
     fed_close(&f);
@@ -414,7 +415,7 @@ TEST(test_warm_up)
 
 /* ---- other collectives, buffers and feeds ---------------------------------------- */
 
-/* One of several ways to do the same. */
+/* One of several equivalent ways. */
 struct way {
     trib_coll_t coll;
     trib_feed_t feed;
@@ -439,7 +440,7 @@ static void run_fed(struct ranks_self *self, trib_plan_t *plan, trib_feed_t feed
     ranks_ok(self, trib_plan_wait(plan));
 }
 
-/* In place and piecewise come out as whole vectors out of place. */
+/* In place and piecewise have the same result as whole vectors out of place. */
 static int same_ways(struct ranks_self *self)
 {
     static const struct way ways[] = {{TRIB_ALLREDUCE, TRIB_FEED_WHOLE, false},
@@ -484,7 +485,7 @@ TEST(test_ways)
             &(struct fed_scene){"topk:ratio=0.1,result=selected", "ef14",
                                 algorithm_at(a), TRIB_F32, TRIB_SUM},
             3 + (int)a % 2);
-        /* what ranks share first is of the same contribution */
+        /* the first exchange and the chunks belong to the same contribution */
         run(same_ways,
             &(struct fed_scene){a % 2 ? "int8" : "uniform-thc:bits=6,ef=0",
                                 a % 2 ? "ef14:momentum=0.9" : "ef21:momentum=0.5",
@@ -493,7 +494,7 @@ TEST(test_ways)
     }
 }
 
-/* Nothing is lost between the inputs, the result of a block or of the root, and the
+/* Nothing is lost: inputs equal the result of a block or of the root, plus the
  * residuals. */
 static int conserves_elsewhere(struct ranks_self *self, trib_coll_t coll)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feedback ef14:caller=1: the rest of a vector stays in it, and results and rests have
- * the bits of a plan that keeps the residual itself, wherever the result goes.
+ * Feedback ef14:caller=1: the residual stays in the caller's vector, and results and
+ * residuals are bit-identical to a plan that keeps the residual itself, wherever the
+ * result goes.
  */
 #include "comm/core/plan_struct.h"
 #include "tests/comm/fed.h"
@@ -11,7 +12,7 @@
 struct pair {
     struct fed by_plan, by_caller;
     float *residual;
-    float *elsewhere; /* another place for results */
+    float *elsewhere; /* another buffer for results */
 };
 
 static void pair_open(struct pair *p, struct ranks_self *self,
@@ -27,7 +28,7 @@ static void pair_open(struct pair *p, struct ranks_self *self,
     p->residual = calloc(COUNT, sizeof(float));
     p->elsewhere = malloc(COUNT * sizeof(float));
     ranks_assert(self, p->residual && p->elsewhere);
-    for (size_t i = 0; i < COUNT; i++) /* zeros come from the operation alone */
+    for (size_t i = 0; i < COUNT; i++) /* only the operation writes zeros */
         p->elsewhere[i] = ((float *)(void *)p->by_caller.recv)[i] = 7;
 }
 
@@ -42,7 +43,7 @@ static void pair_close(struct pair *p)
     free((void *)(uintptr_t)scene);
 }
 
-/* Both plans do one step; the caller's result goes to recv. */
+/* Run one step of both plans; the result of the caller's plan goes to recv. */
 static void pair_step(struct pair *p, struct ranks_self *self, uint64_t step,
                       float *recv)
 {
@@ -63,12 +64,12 @@ static int same_bits(struct ranks_self *self)
     pair_open(&p, self, self->arg);
     float *own = (float *)(void *)p.by_caller.recv;
     for (uint64_t step = 1; step <= 6; step++) {
-        /* back and forth: what another place holds is not what was left here */
+        /* alternate: the content of the other buffer is not the residual left here */
         float *recv = step == 3 || step == 4 ? p.elsewhere : own;
         pair_step(&p, self, step, recv);
         ranks_assert(self, memcmp(recv, p.by_plan.recv, COUNT * sizeof(float)) == 0);
         ranks_ok(self, trib_plan_residual_get(p.by_plan.plan, 0, COUNT, p.residual));
-        for (size_t i = 0; i < COUNT; i++) /* -0 and 0 are the same rest */
+        for (size_t i = 0; i < COUNT; i++) /* -0 and 0 are the same residual */
             ranks_assert(self, p.residual[i] - ((float *)(void *)p.by_caller.send)[i] ==
                                    0);
     }
@@ -100,7 +101,7 @@ TEST(test_same_bits)
         }
 }
 
-/* A rank that is alone sends nothing, and what it would have sent is its result. */
+/* A single rank sends nothing, and the result is what it would have sent. */
 static int alone(struct ranks_self *self)
 {
     struct pair p;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every row of compress/feedback_rules.def, by whole plans: it makes up for what is
- * lost if its row says so, and a saved state holds all that it keeps.
+ * Every row of compress/feedback_rules.def, with whole plans: it compensates losses if
+ * its row claims that, and a saved state contains all of its vectors.
  */
 #include "tests/comm/fed.h"
 
 #define COUNT 2500
 
-/* A gradient that stays is in the results sooner or later, all of it. */
+/* The results eventually contain all of a constant gradient. */
 static int arrives(struct ranks_self *self)
 {
     static double mean[COUNT];
@@ -33,7 +33,7 @@ static int arrives(struct ranks_self *self)
     return arrived ? 0 : 1;
 }
 
-/* A rule corrects as its row says: by "none" a good part of a gradient never
+/* A rule corrects if its row claims that: with "none", a good part of a gradient never
  * arrives. */
 TEST(test_every_rule_corrects)
 {
@@ -51,7 +51,7 @@ TEST(test_every_rule_corrects)
     }
 }
 
-/* A plan that loads the state of another one goes on as that one does. */
+/* A plan that loads the state of another one continues like that one. */
 static int goes_on(struct ranks_self *self)
 {
     struct fed f, other;

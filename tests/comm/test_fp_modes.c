@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The same bits on all ranks, and those of a run without, whatever floating-point modes
- * the application has set in a thread of one rank; and it has these modes afterwards.
+ * The same bits on all ranks as in a run without, whatever floating-point modes the
+ * application has set in a thread of one rank; the modes are unchanged afterwards.
  */
 #include <fenv.h>
 
@@ -65,7 +65,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct scene *s, floa
     trib_desc_t d = sized(trib_desc_t, .recv = x, .count = COUNT, .op = TRIB_MEAN,
                           .codec = s->codec);
 
-    d.name = "one of all modes"; /* what it draws goes by its name */
+    d.name = "one of all modes"; /* its name determines the random numbers */
     d.algorithm = s->algorithm;
     d.chunk = 4096;
     if (trib_plan_allreduce(self->comm, &d, &plan) != TRIB_OK)
@@ -73,7 +73,8 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct scene *s, floa
     return plan;
 }
 
-/* A hash of the results of all starts; every other plan is made in these modes, too. */
+/* Return a hash of the results of all starts; every other plan is created in these
+ * modes, too. */
 static uint64_t results(struct ranks_self *self, const struct scene *s, bool late)
 {
     static float x[COUNT], input[COUNT];
@@ -147,13 +148,13 @@ TEST_WITH(test_same_bits, "transport=shm", "transport=tcp;encode_threads=2")
         ranks_pass(.size = size, .fn = same_bits, .config = *state, .seconds = 200);
 }
 
-/* The blocking calls, and a communicator that is made in such modes. */
+/* The blocking calls, and a communicator created in such modes. */
 static int made_so(struct ranks_self *self)
 {
     static float x[2][COUNT], input[2][COUNT];
     uint64_t mine[2], all[2 * RANKS_MAX];
 
-    for (size_t i = 0; i < 2 * COUNT; i++) /* not in these modes: it would be trapped */
+    for (size_t i = 0; i < 2 * COUNT; i++) /* not in these modes: it would trap */
         input[i % 2][i / 2] =
             (i % 2 ? 1e-39f : 0.1f) * (float)(1 + (i + (size_t)self->rank) % 9);
     for (int modes = FLUSHED; modes < MODES; modes++) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * f16 and bf16 with more ranks than a kernel sums at once: where one rank reduces all
- * contributions, what lies between them is float32, and the result is rounded once.
+ * f16 and bf16 with more ranks than a kernel sums at once: if one rank reduces all
+ * contributions, partial sums are float32, and the result is rounded once.
  */
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
 #define RANKS 10
-#define COUNT 5001 /* no multiple of any block */
+#define COUNT 5001 /* not a multiple of any block */
 
-/* The input of each rank, and the right mean; a sum that is rounded to the dtype after
- * 8 ranks would give another one. */
+/* The input of each rank, and the correct mean; rounding to the dtype after 8 ranks
+ * would change it. */
 struct sum {
     trib_dtype_t dtype;
     trib_op_t op;

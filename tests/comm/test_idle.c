@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_opts_t.idle: the function is called while a call waits, on the thread that waits
- * and without a lock of the library, and ends the wait in each phase of the start and
- * of each collective. All ranks then name the rank whose caller gave up.
+ * trib_opts_t.idle: the function is called while a call waits, on the waiting thread
+ * and without a lock of the library, and aborts the wait in each phase of the start and
+ * of each collective. All ranks then name the rank whose caller aborted.
  */
 #include "build-config.h"
 #include "comm/core/communicator.h"
@@ -15,11 +15,11 @@ enum {
     COUNT = 5000,
     TURN = 1000000, /* more than the calls of one wait */
     ENOUGH = 100, /* calls */
-    LATE_MS = 200, /* by how much the other rank is late */
+    LATE_MS = 200, /* delay of the other rank */
     ANSWER = 7,
 };
 
-/* Seconds that a rank may take to give up, on a machine that other tests keep busy. */
+/* Return the seconds that a rank may take to abort on a busy machine. */
 static double soon(void)
 {
     return 0.05 * tribtest_slowness() + 0.05;
@@ -27,12 +27,12 @@ static double soon(void)
 
 struct hook {
     pthread_t thread;
-    trib_comm_t *comm; /* whose lock nobody may hold; NULL: not known */
+    trib_comm_t *comm; /* no thread may hold its lock; NULL: unknown */
     int calls, elsewhere, locked;
-    int after; /* number of calls until the answer; 0: never */
-    double last, gaps[8192]; /* in this thread's time of a processor */
+    int after; /* number of calls until it aborts; 0: never */
+    double last, gaps[8192]; /* in processor time of this thread */
     double answered;
-    struct ranks_slot *slot; /* where other ranks see the calls; NULL: none looks */
+    struct ranks_slot *slot; /* where other ranks see the calls; NULL: no rank checks */
     int turn; /* counts the waits */
 };
 
@@ -82,7 +82,7 @@ static void nap(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
-/* Until the function of each other rank was called often enough in this wait. */
+/* Wait until the function of each other rank was called often enough in this wait. */
 static void be_late(const struct ranks_self *self, int turn)
 {
     const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
@@ -95,7 +95,7 @@ static void be_late(const struct ranks_self *self, int turn)
             nap(1);
 }
 
-/* Until rank 1 has given up, however long the machine takes for its calls. */
+/* Wait until rank 1 has aborted, however long the machine takes for its calls. */
 static void await_answer(const struct ranks_self *self)
 {
     const double until = ranks_seconds() + tribtest_patience_ms() / 1e3;
@@ -111,7 +111,7 @@ static int by_size(const void *a, const void *b)
                                                      : 0;
 }
 
-/* Half of the gaps are short, in time of a processor: other processes do not count. */
+/* Half of the gaps are short, in processor time: other processes do not count. */
 static void check_calls(struct ranks_self *self, struct hook *h)
 {
     const int n = h->calls < 8192 ? h->calls : 8192;
@@ -182,7 +182,7 @@ TEST_ON(test_waits, "shm", "tcp", IF_UCX("ucx"))
     ranks_pass(.size = 3, .fn = waits, .config = *state, .bare = true);
 }
 
-/* What each collective needs; the last kind is a plan that is waited for. */
+/* Run a collective; the last kind is a plan that is waited for. */
 static trib_status_t collective(trib_comm_t *comm, int kind, float *x)
 {
     switch (kind) {
@@ -214,7 +214,7 @@ static trib_status_t planned(struct ranks_self *self, trib_comm_t *comm, float *
 
 enum { PLAN = TRIB_BARRIER + 1, KINDS };
 
-/* Rank 1 waits and gives up; rank 0 comes later, and is told. */
+/* Rank 1 waits and aborts; rank 0 is late, and gets the error. */
 static int gives_up(struct ranks_self *self)
 {
     const int kind = *(const int *)self->arg;
@@ -225,7 +225,7 @@ static int gives_up(struct ranks_self *self)
 
     ranks_expect(self, st, TRIB_OK, "trib_init");
     if (self->opts.config && strstr(self->opts.config, "log="))
-        ranks_ok(self, trib_split(comm, 0, 0, &part)); /* which hands the function on */
+        ranks_ok(self, trib_split(comm, 0, 0, &part)); /* it passes the function on */
     trib_comm_t *by = part ? part : comm;
     ranks_ok(self, collective(by, kind, x));
     st = trib_barrier(by);
@@ -234,9 +234,9 @@ static int gives_up(struct ranks_self *self)
     h.slot = self->slot;
     h.calls = 0;
     h.after = self->rank == 1 ? 50 : 0;
-    if (st == TRIB_OK) /* rank 1 may give up while this one is still in the barrier */
+    if (st == TRIB_OK) /* rank 1 may abort while this one is still in the barrier */
         st = kind == PLAN ? planned(self, by, x) : collective(by, kind, x);
-    if (self->rank != 1 && st == TRIB_OK) /* it needed nobody who waits */
+    if (self->rank != 1 && st == TRIB_OK) /* it needed no waiting rank */
         st = trib_barrier(by);
     ranks_expect(self, st, TRIB_ERR_ABORTED, "the collective");
     if (self->rank == 1 && ranks_seconds() - h.answered > soon())
@@ -269,9 +269,9 @@ TEST_ON(test_gives_up, "shm", "tcp", IF_UCX("ucx"))
 
 /* How far rank 1 gets in trib_init: to its call number `after`. */
 struct start {
-    const char *root; /* NULL: of the ranks' own host */
+    const char *root; /* NULL: on the host of the ranks */
     int after;
-    int absent; /* this rank does not come; -1: all do */
+    int absent; /* this rank does not start; -1: all do */
 };
 
 static int starts(struct ranks_self *self)
@@ -300,7 +300,7 @@ static int starts(struct ranks_self *self)
             return 0;
     }
     if (st == TRIB_ERR_BOOT && self->rank != 1)
-        return 0; /* it came when rank 1 had gone, and so had the meeting place */
+        return 0; /* it started after rank 1 and the rendezvous had ended */
     if (st != TRIB_ERR_ABORTED && self->rank == 1)
         ranks_die(self, "%s", trib_last_error(NULL));
     return 0;
@@ -324,8 +324,8 @@ TEST_ON(test_start, "shm", "tcp")
     }
 }
 
-/* The rank that never comes lives until the others have ended: a process that ends is
- * missed at once. */
+/* The absent rank lives until the others have ended: a process that exits would be
+ * detected at once. */
 static void stay_away(struct ranks_self *self)
 {
     const struct ranks_slot *slots = self->slot - self->rank;
@@ -337,7 +337,7 @@ static void stay_away(struct ranks_self *self)
             nap(1);
 }
 
-/* One rank never comes; rank 1 gives up, and rank 0, if it is there, says who did. */
+/* One rank never starts; rank 1 aborts, and rank 0, if present, names it. */
 static int never(struct ranks_self *self)
 {
     const struct start *s = self->arg;
@@ -354,7 +354,7 @@ static int never(struct ranks_self *self)
     (void)open_comm(self, &h, &st);
     atomic_store(&self->slot->phase, 1);
     if (st == TRIB_ERR_BOOT && self->rank != quitter)
-        return 0; /* the one that gave up had not come so far that it could say so */
+        return 0; /* the aborting rank had not got far enough to report it */
     ranks_expect(self, st, TRIB_ERR_ABORTED, "trib_init");
     if (self->rank == quitter && ranks_seconds() - h.answered > soon())
         ranks_die(self, "giving up takes %.0f ms",
@@ -379,7 +379,7 @@ TEST_ON(test_never, "auto")
             struct start s = {over_tcp ? trib_root_text(root) : NULL, quitter, 2};
             ranks_pass(.size = 3, .fn = never, .config = config, .bare = true,
                        .arg = &s, .noisy = true);
-            if (over_tcp) { /* nobody listens */
+            if (over_tcp) { /* there is no listener */
                 s.absent = 0;
                 ranks_pass(.size = 2, .fn = never, .config = config, .bare = true,
                            .arg = &s, .noisy = true);

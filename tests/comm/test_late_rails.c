@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators over several rails of which one is late: what the others carry
- * overtakes it in memory. The devices are in memory.
+ * Communicators over several rails, one of which is late: data of the others overtakes
+ * it in memory. The devices are emulated in memory.
  */
 #include "tests/harness/fake_verbs.h"
 #include "tests/harness/ranks.h"
@@ -65,7 +65,7 @@ static int messages(struct ranks_self *self)
     return 0;
 }
 
-/* Rank 1's writes over the first device are late, credits among them. */
+/* Writes of rank 1 over the first device are late, including credits. */
 static void run(int devices, ranks_fn fn)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();

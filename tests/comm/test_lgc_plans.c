@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All-reduces by LGC, from elements to latents: the same bits on all ranks, nothing
- * lost under error feedback while values are exact, few elements where they are not,
- * and a state that goes on where it was saved; over algorithms, transports, numbers of
- * ranks.
+ * lost with error feedback while values are exact, few elements where they are not, and
+ * a state that continues after saving; over algorithms, transports, numbers of ranks.
  */
 #include "pipeline/payload/error_feedback.h"
 
@@ -22,7 +21,7 @@ struct scene {
     trib_op_t op;
     trib_feed_t feed;
     trib_dtype_t dtype;
-    uint32_t conserved; /* until this step what does not come out is in the residuals */
+    uint32_t conserved; /* until this step the residuals contain all errors */
 };
 
 static float number(uint32_t a, uint32_t b)
@@ -56,8 +55,8 @@ struct job {
     trib_plan_t *plan;
     size_t element;
     float x[COUNT];
-    float vector[COUNT]; /* the same as the plan has it */
-    double missing[COUNT]; /* of all steps and ranks: given, less results */
+    float vector[COUNT]; /* the same in the dtype of the plan */
+    double missing[COUNT]; /* sum of inputs over all steps and ranks, minus results */
 };
 
 static void open_plan(struct job *j)
@@ -87,7 +86,7 @@ static void check_same(struct job *j, uint32_t step)
                   j->scene->codec, j->scene->algorithm, step, j->self->rank);
 }
 
-/* Stage by stage as many elements are not 0 as may be. */
+/* Check the number of non-zero elements in each stage. */
 static void check_support(struct job *j, uint32_t step)
 {
     size_t sent = 0;
@@ -100,7 +99,7 @@ static void check_support(struct job *j, uint32_t step)
                   j->scene->codec, j->scene->algorithm, step, sent, COUNT);
 }
 
-/* The residuals of all ranks are what is missing. */
+/* Check that the residuals of all ranks equal the missing values. */
 static void check_mass(struct job *j, uint32_t step)
 {
     float residual[COUNT];
@@ -187,7 +186,7 @@ TEST(test_algorithms)
     }
 }
 
-/* One rank alone; halves, which are rounded behind the decoder. */
+/* A single rank; 16-bit floats, which are rounded after the decoder. */
 TEST(test_others)
 {
     for (int form = 0; form < 2; form++) {
@@ -202,7 +201,8 @@ TEST(test_others)
     }
 }
 
-/* All steps in one go; and with a new plan from the state after each of them. */
+/* Run all steps without a break; and with a new plan from the state after each of
+ * them. */
 static int resumed(struct ranks_self *self)
 {
     struct job *j = calloc(1, sizeof(*j));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of code words that are never decoded on the way: against what the codec alone
- * makes of all ranks' vectors, to the bit, over every algorithm, several steps, error
- * feedback, feeding in pieces, and the collectives that sum or only move.
+ * Sums of encoded chunks that are never decoded on the way: compared bit for bit with
+ * the codec applied to the vectors of all ranks, over every algorithm, several steps,
+ * error feedback, feeding in pieces, and the collectives that sum or only move.
  */
 #include <math.h>
 
@@ -26,12 +26,12 @@ struct scene {
     size_t chunk;
 };
 
-/* ---- what the codec alone makes of it -------------------------------------------- */
+/* ---- the codec without ranks ----------------------------------------------------- */
 
 struct offline {
     struct trib_codec *codec;
     size_t n;
-    uint64_t seed; /* of the plan's noise, once it was started */
+    uint64_t seed; /* of the noise of the plan, once it was started */
     float *residual[RANKS_MAX]; /* and gradient */
     float *share;
     float *own;
@@ -78,7 +78,7 @@ static void offline_close(struct offline *f, int size)
     trib_codec_destroy(f->codec);
 }
 
-/* One step of all ranks: y is what each of them should get. */
+/* Run one step of all ranks; y is the expected result. */
 static void offline_step(struct ranks_self *self, struct offline *f, uint32_t step,
                          bool mean, float *y)
 {
@@ -123,7 +123,7 @@ static void offline_step(struct ranks_self *self, struct offline *f, uint32_t st
 
 /* ---- ranks ----------------------------------------------------------------------- */
 
-/* The elements come in pieces, and are wrong before. */
+/* The elements are fed in pieces, and are wrong before that. */
 static void feed_backward(struct ranks_self *self, trib_plan_t *plan, uint32_t step,
                           size_t n, float *x)
 {
@@ -221,8 +221,8 @@ TEST(test_allreduce)
     }
 }
 
-/* Chunks hold whole buckets and blocks, whatever the length, so the results are those
- * of the vector in one piece. */
+/* Chunks contain whole buckets and blocks, whatever the length, so the results equal
+ * those of the vector in one piece. */
 TEST(test_whole_buckets)
 {
     static const char *const wide[] = {"int8", "int4:bucket=40,ef=1",
@@ -244,7 +244,7 @@ TEST(test_whole_buckets)
     }
 }
 
-/* Blocks of 64 or more, which these lengths and numbers of ranks leave whole. */
+/* Blocks of 64 or more, which these lengths and numbers of ranks do not split. */
 TEST(test_rotated)
 {
     for (size_t a = 0; a < algorithms_count(false); a++) {
@@ -261,7 +261,7 @@ TEST(test_rotated)
     }
 }
 
-/* The other transports, with one slot an edge and with no load/store reach. */
+/* The other transports, with one slot per edge and without load/store reach. */
 TEST(test_transports)
 {
     static const char *const configs[] = {"transport=shm+nomap", "transport=loop",
@@ -275,7 +275,7 @@ TEST(test_transports)
     }
 }
 
-/* Many rounds, so that several of them are under way for one chunk. */
+/* Many rounds, so that several of them are in flight for one chunk. */
 TEST(test_many_rounds)
 {
     for (size_t a = 0; a < algorithms_count(false); a++) {
@@ -296,7 +296,7 @@ TEST(test_fed_backward)
         struct scene s = {codecs[a % CODECS], algorithm_at(a), TRIB_ALLREDUCE, TRIB_SUM,
                           TRIB_FEED_BACKWARD, COUNT, 1024};
         run(&s, 3, "transport=shm");
-        s.count = 40000; /* several of whose rounds are agreed on at once */
+        s.count = 40000; /* ranks agree on several of its rounds at once */
         s.chunk = 512;
         run(&s, 3, "transport=loop");
     }
@@ -304,8 +304,9 @@ TEST(test_fed_backward)
 
 enum { ROUNDS = 32, PIECE = 1024 };
 
-/* Agreements over a network are for many rounds of chunks at once: they take less than
- * half a frame a round. Chunks: one up and one down a round, for each of two ranks. */
+/* Agreements over a network cover many rounds of chunks at once: they take less than
+ * half a frame per round. Chunks: one up and one down per round, for each of two
+ * ranks. */
 static int counts_frames(struct ranks_self *self)
 {
     static float x[2 * ROUNDS * PIECE];
@@ -352,7 +353,7 @@ TEST(test_reduce_and_scatter)
     }
 }
 
-/* Fewer elements than ranks, one, none: rounds and chunks without any. */
+/* Fewer elements than ranks, one, none: some rounds and chunks are empty. */
 TEST(test_short_vectors)
 {
     static const size_t counts[] = {0, 1, 2, 15, 17, 70};

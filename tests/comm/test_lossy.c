@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives over codecs, many steps of one plan: what error feedback keeps back comes
- * later, what is unbiased averages out, all ranks get the same bits; and NaN and
- * infinities that a codec carries arrive.
+ * Collectives with codecs, many steps of one plan: error feedback sends errors later,
+ * unbiased codecs average out, all ranks get the same bits; and NaN and infinities
+ * arrive if a codec carries them.
  */
 #include <math.h>
 
@@ -51,8 +51,8 @@ static double relative_error(const double *sum, const double *expected, double s
     return sqrt(error / signal);
 }
 
-/* The relative errors of the mean of the first 4 and of all 128 steps on the same
- * input. */
+/* Compute the relative errors of the mean of the first 4 and of all 128 steps with the
+ * same input. */
 static void run_steps(struct ranks_self *self, const struct scene *s, double errors[2])
 {
     struct oracle o = {
@@ -95,7 +95,7 @@ static int feedback(struct ranks_self *self)
     return 0;
 }
 
-/* Without bias it falls like 1 / sqrt(steps): 5.7 times less; some slack. */
+/* An unbiased error falls like 1 / sqrt(steps): 5.7 times less; some slack. */
 static int unbiased(struct ranks_self *self)
 {
     const struct scene *s = self->arg;
@@ -200,7 +200,7 @@ TEST(test_specials)
                 2 + (int)(a % 3), "transport=shm");
 }
 
-/* A codec by configuration: each vector with a name has its own residual. */
+/* A configured codec: each named vector has its own residual. */
 static int by_configuration(struct ranks_self *self)
 {
     static float x[3][COUNT];
@@ -285,8 +285,8 @@ TEST(test_roots)
             }
 }
 
-/* One rank alone: its result is its input, but by words that add it is what its word
- * says, as docs/feedback.md has it. */
+/* A single rank: its result is its input, or with linear codecs the decoded
+ * contribution, as in docs/feedback.md. */
 static int alone(struct ranks_self *self)
 {
     const struct scene *s = self->arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective by every algorithm that can do it, over every kind of transport,
- * dtype, op, codec, size, placement, memory and alignment, against a plain sum.
+ * Every collective by every algorithm that supports it, over every kind of transport,
+ * dtype, op, codec, size, placement, memory and alignment, compared with a plain sum.
  *
  * test_matrix_verbs is the same program over verbs, with a device in memory.
  *
@@ -12,8 +12,8 @@
  *     test_matrix --transport NAME --ranks P --case N
  *                                     one case, as a failure names it
  *
- * One job is one communicator; its ranks walk the same list of cases. A rank that finds
- * a wrong number dies with a sentence that names the case.
+ * One job is one communicator; its ranks iterate over the same list of cases. A rank
+ * that finds a wrong number exits with a message that names the case.
  */
 #include <sys/mman.h>
 
@@ -23,8 +23,8 @@
 #include "tests/comm/sealed.h"
 #include "tests/harness/ranks.h"
 
-/* The sample ends in time, also where every access to memory is watched. With a device
- * in memory, which reaches the threads of one process. */
+/* The sample ends in time, even if every memory access is checked. With a device in
+ * memory, which connects the threads of one process. */
 #ifdef FAKE_VERBS
 #include "comm/core/plan_struct.h"
 #include "tests/harness/fake_verbs.h"
@@ -36,7 +36,7 @@
 #endif
 
 #define HASHES 65536
-#define GUARD 64 /* bytes around a receive buffer that must stay as they are */
+#define GUARD 64 /* guard bytes around a receive buffer */
 #define GUARD_BYTE 0xa5
 #define VECTOR_BYTES ((size_t)65537 * 8 * RANKS_MOST + 4096)
 
@@ -96,7 +96,7 @@ struct call {
     uint8_t *send; /* NULL: in place */
     uint8_t *recv;
     size_t send_n, recv_n;
-    size_t result_first; /* of recv: where the result begins */
+    size_t result_first; /* of recv: the beginning of the result */
     size_t result_n; /* 0: this rank has none */
     uint64_t send_hash;
 };
@@ -170,8 +170,8 @@ static struct oracle_answer answer(const struct one *c, int rank, size_t i)
     }
 }
 
-/* How far codes may be off, for one element whose inputs sum to `magnitude`
- * absolutely. */
+/* Return the tolerance of a codec for one element whose absolute inputs sum to
+ * `magnitude`. */
 static double codec_tolerance(const struct one *c, double magnitude)
 {
     struct matrix_element e = {.hops = c->oracle.size + 1,
@@ -180,11 +180,11 @@ static double codec_tolerance(const struct one *c, double magnitude)
                                .moved_only = !trib_coll_sums(c->pair.coll)};
 
     if (c->oracle.op == TRIB_PROD)
-        e.magnitude = fmax(magnitude, 256); /* of partial products, too */
+        e.magnitude = fmax(magnitude, 256); /* including partial products */
     return matrix_codecs[c->digit[AXIS_CODEC]].tolerance(&e);
 }
 
-/* If the bits of a result are alike on all ranks (check_alike), each rank looks at a
+/* If all ranks have the same bits of a result (check_alike), each rank checks a
  * part. */
 static void check_result(struct rank *r, const struct one *c, const struct call *k,
                          bool alike)
@@ -213,7 +213,7 @@ static void check_result(struct rank *r, const struct one *c, const struct call 
                  (long long)got.i, a.value.f, (long long)a.value.i, a.tolerance);
         die(r, c, what);
     }
-    /* Noise that every element may have must not be in all of them. */
+    /* Noise that each element may have must not be in all of them. */
     const struct matrix_codec *codec = &matrix_codecs[c->digit[AXIS_CODEC]];
     double most = codec->noisy ? 0.1 * (c->oracle.size + 1) : 0.95;
     if (codec->tolerance == tolerance_unknown)
@@ -235,7 +235,7 @@ static void check_guards(struct rank *r, const struct one *c, const struct call 
         die(r, c, "the send buffer has changed");
 }
 
-/* In place as users of MPI and NCCL say it, by pointers, in half of the cases. */
+/* In place as in MPI and NCCL, with pointers, in half of the cases. */
 static struct call given(const struct one *c, struct call k, int rank)
 {
     const size_t mine = (size_t)rank * c->count * trib_dtype_size(c->oracle.dtype);
@@ -267,7 +267,7 @@ static trib_status_t call_blocking(trib_comm_t *comm, const struct one *c,
     }
 }
 
-/* TRIB_ERR_UNSUPPORTED: the algorithm cannot do this number of ranks. */
+/* TRIB_ERR_UNSUPPORTED: the algorithm does not support this number of ranks. */
 static trib_status_t call_plan(struct rank *r, const struct one *c,
                                const struct call *k)
 {
@@ -311,14 +311,14 @@ static void run_case(struct rank *r, uint64_t number, uint64_t slot)
     r->ran++;
     bool alike = slot < HASHES && c.pair.coll != TRIB_REDUCE &&
                  c.pair.coll != TRIB_REDUCE_SCATTER;
-    check_result(r, &c, &k, alike && !c.digit[AXIS_CODEC]); /* noise: all of it */
+    check_result(r, &c, &k, alike && !c.digit[AXIS_CODEC]); /* noise: check all of it */
     check_guards(r, &c, &k);
     if (alike)
         r->job->hashes[slot * RANKS_MOST + (size_t)r->self->rank] =
             oracle_hash(k.recv, k.result_n * trib_dtype_size(c.oracle.dtype));
 }
 
-/* The n-th draw for a pair, dtype and op: the other axes at random. */
+/* Draw number n of a pair, dtype and op: the other axes are random. */
 static bool draw(const struct job *j, uint64_t n, uint64_t *number_out)
 {
     int radix[AXES], digit[AXES];
@@ -337,9 +337,9 @@ static bool draw(const struct job *j, uint64_t n, uint64_t *number_out)
     if (digit[AXIS_DTYPE] > TRIB_BF16 || (bits >> 20 & 1))
         digit[AXIS_CODEC] = 0;
     if (digit[AXIS_SIZE] >= 10 && bits >> 30 & 1)
-        digit[AXIS_SIZE] -= 10; /* half of the large ones: they take the time */
+        digit[AXIS_SIZE] -= 10; /* half of the large ones, which take the time */
     *number_out = number_of(j, digit);
-    /* Other kernels, and nothing else, run for more dtypes and ops. */
+    /* More dtypes and ops only run other kernels. */
     const bool rare = digit[AXIS_DTYPE] > TRIB_I64 || digit[AXIS_OP] > TRIB_PROD;
     return makes_sense(j, digit) && !(rare && bits >> 40 & 7);
 }
@@ -357,7 +357,7 @@ static int walk(struct ranks_self *self)
     for (uint64_t i = 0; i < n; i++) {
         struct one c;
         bool wanted = true;
-        /* At random: any regular step would always miss the same algorithms. */
+        /* Random: a regular step would always miss the same algorithms. */
         if (j->only == UINT64_MAX && oracle_mix(i ^ oracle_mix(j->seed)) % j->every)
             continue;
         if (j->only == UINT64_MAX && !j->whole) {
@@ -377,7 +377,7 @@ static int walk(struct ranks_self *self)
     return 0;
 }
 
-/* All ranks have the same bits wherever all get the result. */
+/* Check that all ranks have the same bits if all get the result. */
 static void check_alike(const struct job *j)
 {
     for (uint64_t s = 0; s < HASHES; s++) {
@@ -392,7 +392,7 @@ static void check_alike(const struct job *j)
     }
 }
 
-/* Settings that differ by job, so that all meet most of the axes. */
+/* Settings that differ by job, so that all combine with most of the axes. */
 static void settings(const struct job *j, int at, char *text, size_t bytes)
 {
     static const int windows[] = {8, 2, 1, 3, 4, 5};

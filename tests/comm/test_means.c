@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Means: sums that are no number of the type do not show in a mean that is, and equal
- * numbers have themselves as their mean, by every algorithm, transport and number of
- * ranks.
+ * Means: sums that overflow the type do not affect a mean that fits, and equal numbers
+ * are their own mean, by every algorithm, transport and number of ranks.
  */
 #include <math.h>
 
@@ -10,7 +9,7 @@
 #include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 
-/* All algorithms, and the choice of one. */
+/* Return an algorithm, or auto after the last. */
 static const char *algorithm_or_auto(size_t a)
 {
     return a < algorithms_count(true) ? algorithm_of(a, true) : "auto";
@@ -21,11 +20,11 @@ static const size_t counts[] = {1, 5, 1000, 16001};
 struct mean {
     trib_dtype_t dtype;
     const char *codec;
-    double value; /* 0: many */
-    bool rounded; /* some times it is no number of the type */
+    double value; /* 0: various */
+    bool rounded; /* multiples of it are rounded by the type */
 };
 
-/* By an algorithm that cannot do it there is no plan. */
+/* Return no plan if the algorithm does not support it. */
 static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m,
                             const char *algorithm, trib_coll_t coll, size_t count,
                             uint8_t *x)
@@ -41,8 +40,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct mean *m,
     return plan;
 }
 
-/* How far a mean may be from the number: where a sum on its way is rounded to the
- * type. */
+/* Return true if a mean is near the number: partial sums may be rounded to the type. */
 static bool near(const struct mean *m, int ranks, const uint8_t *got,
                  const uint8_t *number)
 {
@@ -56,7 +54,7 @@ static bool near(const struct mean *m, int ranks, const uint8_t *got,
     return fabs(a - b) <= fabs(b) * step * hops;
 }
 
-/* Numbers of float32 with 20 bits, of float64 with 49: some times them are still
+/* Return numbers of float32 with 20 bits, of float64 with 49: small multiples are
  * exact. */
 static double number(const struct mean *m, size_t i)
 {
@@ -72,7 +70,7 @@ static void store(const struct mean *m, size_t i, uint8_t *x)
 {
     double v = number(m, i);
 
-    if (m->dtype == TRIB_F32 && !(m->value > 0)) { /* not by its factor to more bits */
+    if (m->dtype == TRIB_F32 && !(m->value > 0)) { /* its factor adds no bits */
         const int e = ilogb(v);
         v = ldexp(trunc(ldexp(v, 19 - e)), e - 19);
     } else if (m->dtype == TRIB_F64) {
@@ -144,8 +142,7 @@ TEST_ON(test_equal_numbers, "shm", "tcp", "shm+nomap")
     }
 }
 
-/* The mean of numbers that differ is as near as their type's rounding at each hop
- * allows. */
+/* The mean of different numbers is exact up to the rounding of the type at each hop. */
 static int unequal_numbers(struct ranks_self *self)
 {
     enum { COUNT = 3000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that disagree: all of them get an error, long before a time-out, and a sentence
- * that names who differs and how.
+ * Ranks that disagree: all of them get an error, long before a time-out, and the
+ * message names the rank that differs and the difference.
  */
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
@@ -12,7 +12,7 @@
 /* One difference between a rank and the others. */
 struct difference {
     const char *name;
-    const char *words[4]; /* in everyone's sentence */
+    const char *words[4]; /* in the message of each rank */
     trib_coll_t coll, odd_coll;
     trib_dtype_t odd_dtype;
     trib_op_t odd_op;
@@ -129,7 +129,7 @@ static int disagree(struct ranks_self *self)
     char name[32], text[512];
 
     ranks_ok(self, trib_init(&self->opts, &self->comm));
-    /* The first barrier may end by what others do after it. */
+    /* The first barrier may fail because of later calls of others. */
     trib_status_t st = trib_barrier(self->comm);
     double begin = ranks_seconds();
     if (st != TRIB_OK)
@@ -137,7 +137,7 @@ static int disagree(struct ranks_self *self)
     else
         st = leaves ? trib_free_comm(self->comm) : act(self, s);
     double seconds = ranks_seconds() - begin;
-    /* Whoever does not need the others may be done before they complain. */
+    /* A rank that does not need the others may be done before they fail. */
     if (st == TRIB_OK && !leaves)
         st = trib_barrier(self->comm);
     snprintf(text, sizeof(text), "%s", trib_last_error(leaves ? NULL : self->comm));
@@ -219,11 +219,11 @@ TEST(test_algorithms)
     assert_int_equal(failed, 0);
 }
 
-/* One rank is an operation behind: it missed a barrier that the others had. */
+/* One rank is an operation behind: it missed a barrier of the others. */
 static int other_order(struct ranks_self *self)
 {
     trib_comm_t *c = NULL;
-    /* A slow rank may be told of the others' mismatch before it leaves trib_init. */
+    /* A slow rank may learn of the mismatch before it returns from trib_init. */
     trib_status_t st = trib_init(&self->opts, &c);
 
     if (st == TRIB_OK && self->rank != 1)

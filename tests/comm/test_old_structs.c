@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that were built with the headers of the first release: their structs are
- * smaller, and do what they did. The layouts here are frozen: never change them with
- * the headers.
+ * Programs built with the headers of the first release: their structs are smaller, and
+ * work as before. The layouts here are frozen: never change them with the headers.
  */
 #include <tributary/doctor.h>
 #include <tributary/topology.h>
@@ -120,10 +119,10 @@ struct group_stats_1 {
     uint64_t tensors, buckets, fused, coded, steps, copied_bytes, agreements, overtaken;
 };
 
-/* Something behind a struct that a library must neither read nor write. */
+/* A guard after a struct that the library must neither read nor write. */
 #define GUARD UINT64_C(0xfeedfacefeedface)
 
-/* Those structs must still be the beginning of today's. */
+/* Those structs must still be the beginning of the current ones. */
 #define SAME_PLACE(old, new, field) \
     _Static_assert(offsetof(old, field) == offsetof(new, field), #field)
 SAME_PLACE(struct desc_1, trib_desc_t, quorum);
@@ -180,7 +179,7 @@ static void ask(struct ranks_self *self, trib_comm_t *comm)
     ranks_assert(self, strstr(trib_last_error(comm), "trib_reach_t.size is 8"));
 }
 
-/* Tensors and rules are arrays: each lies by the size of the caller's struct. */
+/* Tensors and rules are arrays: their stride is the size of the caller's struct. */
 static void run_group(struct ranks_self *self, trib_comm_t *comm)
 {
     float x[3][100] = {{1, 1}, {2, 2}, {3, 3}};

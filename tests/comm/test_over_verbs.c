@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Communicators over verbs, and the memory that they register: little of it may be
- * locked, and it is written out of and into. The device is one in memory, the limit the
- * kernel's.
+ * locked, and devices write from and into it. The device is emulated in memory; the
+ * limit is the kernel's.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -17,7 +17,7 @@
 
 #define COUNT 100003
 
-/* For this process and its children; root could lock all. */
+/* Limit this process and its children; root could lock all memory. */
 static bool limit_locked(size_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};
@@ -46,7 +46,7 @@ static void sum(struct ranks_self *self, trib_comm_t *comm)
     free(x);
 }
 
-/* A chunk that was allowed before still is. */
+/* A chunk that was allowed before is still allowed. */
 static void sum_by_chunk(struct ranks_self *self)
 {
     trib_plan_t *plan;
@@ -75,7 +75,7 @@ static int work(struct ranks_self *self)
     return 0;
 }
 
-/* How many ranks have warned; `text` is what the first of them said. */
+/* Return the number of ranks that have warned; `text` is the message of the first. */
 static int warned(const struct ranks *r, const char **text)
 {
     int n = 0;
@@ -93,7 +93,8 @@ static const char *const shrunk[] = {
     "may lock 1M of memory and has locked 0", "all ranks have 2 slots of",
     "instead of 8 of 64K", "ulimit -l unlimited", "LimitMEMLOCK", NULL};
 
-/* The job where so little may be locked; so many ranks warn, by these words. */
+/* Run the job with a small limit of locked memory; check the number of warnings and
+ * their words. */
 static int run_short(const struct ranks_job *job, size_t limit, int warnings,
                      const char *const *words)
 {
@@ -162,7 +163,7 @@ TEST(test_too_little)
     assert_int_equal(tribtest_forks(1, 120, run_refused, &limit), 0);
 }
 
-/* Enough: nothing is said. */
+/* A sufficient limit: no warning. */
 TEST(test_enough)
 {
     struct ranks_job job = {.size = 4, .fn = work, .threads = true, .seconds = 60,
@@ -191,7 +192,7 @@ struct pins {
     size_t pinned;
 };
 
-/* Whatever fails, all come to each step. */
+/* On any failure, all ranks still reach each step. */
 static int pin(int rank, int size, void *arg)
 {
     struct pins *p = arg;
@@ -244,8 +245,8 @@ static void run_pins(const char *config, int size, uint64_t most)
     trib_local_destroy(local);
 }
 
-/* Registered memory grows with the edges that are used. A slow build has fewer ranks:
- * all connect at once, and to each the others' managers must answer in time. */
+/* Registered memory grows with the used edges. A slow build has fewer ranks: all
+ * connect at once, and the managers of the others must answer each in time. */
 TEST(test_pinned_by_edges)
 {
     int ranks = tribtest_slowness() > 1 ? EDGE_RANKS / 4 : EDGE_RANKS;
@@ -266,8 +267,7 @@ TEST(test_pinned_by_edges)
 
 enum { DMABUF = 12 * 16384 * sizeof(float), BEFORE = 8192 };
 
-/* A dma-buf as udmabuf makes them: pages of a file in memory, of which a part is
- * used. */
+/* A dma-buf from udmabuf: pages of a memfd, part of which is used. */
 static int sum_dmabuf(struct ranks_self *self)
 {
     static const char *const unmapped[] = {"are not mapped", "the CPU computes",
@@ -287,7 +287,7 @@ static int sum_dmabuf(struct ranks_self *self)
     ranks_assert(self, ranks_has(trib_last_error(c), closed));
     ranks_expect(self, trib_register_dmabuf(c, fd, 0, NULL, DMABUF), TRIB_ERR_INVALID,
                  "memory without an address");
-    if (!*(bool *)self->arg) { /* with threads another rank may map something there */
+    if (!*(bool *)self->arg) { /* with threads another rank may map memory there */
         ranks_expect(self, trib_register_dmabuf(c, fd, 0, hole, 8192), TRIB_ERR_INVALID,
                      "memory that is not mapped");
         ranks_assert(self, ranks_has(trib_last_error(c), unmapped));
@@ -325,7 +325,7 @@ TEST(test_dmabuf)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Memory that the device cannot have, though peers are reached by it. */
+/* Memory that the device cannot use, although it connects the peers. */
 struct unpinned {
     size_t limit;
     bool dmabuf;
@@ -376,8 +376,8 @@ static int run_unpinned(int rank, int size, void *arg)
     return run_short(&job, u->limit, 2, words);
 }
 
-/* Whatever the peers have seen first, one that a rank has not yet written to
- * included. */
+/* Whatever the peers have seen first, including a vector that a rank has not yet
+ * written to. */
 static int broadcast_unpinned(struct ranks_self *self)
 {
     size_t n = *(size_t *)self->arg / sizeof(float) * 5 / 4;
@@ -422,7 +422,7 @@ static int run_broadcast(int rank, int size, void *arg)
     return run_short(&job, *(size_t *)arg, job.size, words);
 }
 
-/* Memory of trib_alloc that cannot be pinned sends no peer another way. */
+/* Memory from trib_alloc that cannot be pinned changes the path to no peer. */
 TEST(test_alloc_without_pins)
 {
     size_t limit = (size_t)1 << 20;

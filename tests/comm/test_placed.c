@@ -7,7 +7,7 @@ TEST(test_tcp)
         placed_all((struct ranks_job){.size = 3, .config = "transport=tcp"}), 0);
 }
 
-/* Memory of malloc, which tcp has for each operation. */
+/* Memory from malloc, which tcp uses during each operation. */
 TEST(test_tcp_borrows)
 {
     static const char *const configs[] = {"transport=tcp", "transport=auto:near=tcp"};
@@ -23,7 +23,7 @@ TEST(test_tcp_borrows)
     }
 }
 
-/* Copies late: when the receiver looks. */
+/* Copies late: when the receiver polls. */
 TEST(test_loop)
 {
     assert_int_equal(placed_all((struct ranks_job){
@@ -54,9 +54,9 @@ TEST(test_two_hosts)
 
 enum { PART = 6 * 16384, AHEAD = 13, PARTS = 3 * PART + AHEAD };
 
-/* Two plans of one send buffer under way, in parts of registered memory that begin
- * anywhere and overlap; of every other rank nothing is registered. More is while they
- * run. */
+/* Two running plans with one send buffer, in overlapping parts of registered memory
+ * with any offset; every other rank registers nothing. More memory is registered while
+ * they run. */
 static int sum_parts(struct ranks_self *self)
 {
     float *x = malloc(PARTS * sizeof(*x)), *send = x + AHEAD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's k=N counts elements of its whole vector: each rank sends so many in each
- * start, whatever the algorithm, the chunks and the order in which the vector is fed.
+ * k=N of a plan counts elements of its whole vector: each rank sends that many in each
+ * start, whatever the algorithm, the chunks and the order of feeding.
  */
 #include "tests/harness/ranks.h"
 #include "tests/comm/algorithms.h"
@@ -14,7 +14,7 @@ struct scene {
     trib_coll_t coll;
     trib_feed_t feed;
     size_t chunk; /* bytes */
-    size_t k;     /* sent at most */
+    size_t k;     /* maximum sent */
 };
 
 static void run_once(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)

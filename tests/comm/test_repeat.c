@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One write of each rank, and of each aggregator, arrives twice: every sum is right, or
- * it is refused as a mistake of the transport. Nothing is counted twice. Each of the
- * first writes is repeated once: frames, what comes before and beside them, and
- * credits.
+ * One write of each rank, and of each aggregator, arrives twice: every sum is correct
+ * or refused as an error of the transport. Nothing is counted twice. Each of the first
+ * writes is repeated once: frames, the data sent before and with them, and credits.
  */
 #include "tests/agg/client/aggregators.h"
 
@@ -14,8 +13,8 @@ struct repeated {
     char transport[64]; /* of the agg_comm */
 };
 
-/* The ranks' sums by a agg_comm or by themselves; the status of the first that
- * failed. */
+/* Run the sums of the ranks with an agg_comm or without. Return the status of the first
+ * that failed. */
 static trib_status_t sum_all(struct ranks_self *self, trib_comm_t *comm)
 {
     static float x[COUNT];
@@ -35,12 +34,12 @@ static trib_status_t sum_all(struct ranks_self *self, trib_comm_t *comm)
     return TRIB_OK;
 }
 
-/* It ends well, or with the sentence. */
+/* Check that it succeeds or fails with the expected message. */
 static int judge(struct ranks_self *self, trib_status_t st, const char *text)
 {
     if (st == TRIB_OK)
         return 0;
-    /* Whoever refuses tells the others. */
+    /* The refusing rank notifies the others. */
     if (st != TRIB_ERR_PROTOCOL || !strstr(text, "a duplicate frame"))
         ranks_die(self, "%s: %s", trib_status_name(st), text);
     atomic_store(&self->slot->count, 1);
@@ -58,7 +57,7 @@ static int by_ranks(struct ranks_self *self)
     return code;
 }
 
-/* Writes of the parent arrive once: agg_comm has a transport of its own. */
+/* Writes of the parent arrive once: agg_comm has a separate transport. */
 static int by_aggregators(struct ranks_self *self)
 {
     struct repeated *t = self->arg;
@@ -82,7 +81,7 @@ static int by_aggregators(struct ranks_self *self)
     return code;
 }
 
-/* How many of the runs were refused; in all others every sum was right. */
+/* Count the refused runs; in all others every sum was correct. */
 static void run(const char *transport, ranks_fn fn)
 {
     int refused = 0;

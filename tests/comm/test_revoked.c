@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory keys of one job are invalid on a connection of another job, and once the
- * job has ended. A device in memory checks protection domains as a real one does.
+ * job has ended. A device in memory checks protection domains like a real one.
  */
 #include <sys/queue.h>
 
@@ -75,8 +75,8 @@ static void are_apart(struct ranks_self *self, const struct both *b)
                                        x->region[i].address);
 }
 
-/* This job's rank writes to its aggregator, with the key and the address of another's
- * memory. */
+/* A rank of this job writes to its aggregator, with the key and the address of
+ * another's memory. */
 static void trespass(struct ranks_self *self, struct trib_comm *agg_comm,
                      const struct verbs_remote *target)
 {
@@ -112,7 +112,7 @@ static bool is_touched(const struct exposed *x)
     return false;
 }
 
-/* Ranks 0 and 2 are those of the jobs, 1 and 3 their aggregators. */
+/* Ranks 0 and 2 are the ranks of the jobs, 1 and 3 their aggregators. */
 static int two_jobs(struct ranks_self *self)
 {
     struct both *b = self->arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operators that need all contributions at once, against a plain oracle: every
+ * Operators that need all contributions at once, compared with a plain oracle: every
  * algorithm that gathers them, one aggregator and two, in place and not, odd lengths,
- * many rounds; and what is refused.
+ * many rounds; and refused calls.
  */
 #include <math.h>
 
@@ -39,8 +39,8 @@ static const struct scene scenes[] = {
 };
 enum { SCENES = sizeof(scenes) / sizeof(*scenes) };
 
-/* An input of a rank: some elements are NaN, infinite, far off, or the same as those of
- * others. */
+/* Return an input of a rank: some elements are NaN, infinite, outliers, or equal to
+ * those of others. */
 static double given(int rank, uint32_t step, size_t i)
 {
     const uint64_t bits = oracle_mix(((uint64_t)step << 40) + i * 64 + (uint64_t)rank);
@@ -59,10 +59,10 @@ static double given(int rank, uint32_t step, size_t i)
     }
 }
 
-/* Asked for once: a virtual processor answers slowly what it is. */
+/* Looked up once: a virtual processor reports its features slowly. */
 static const struct trib_kernels *kernels;
 
-/* Stores v in the dtype. */
+/* Store v in the dtype. */
 static void put(trib_dtype_t dtype, void *at, double v)
 {
     const float f = (float)v;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All-reduces of many rounds of tiny chunks, with ranks that pause at random: every
- * codec by every algorithm. All ranks must get the same bits in every step, the first
- * sum must be within what the codec may lose (perf/coll/perf_oracle.h), and what error
- * feedback holds back must be all that is missing from the sums of all steps.
+ * codec by every algorithm. All ranks must get the same bits in every step. The first
+ * sum must be within the error of the codec (perf/coll/perf_oracle.h). The residuals
+ * must equal the missing part of the sums of all steps.
  *
  *     test_rounds                     every codec by every algorithm once, with 64
  *                                     rounds
@@ -28,17 +28,16 @@ enum {
     RANKS_MOST = 5,
     STEPS = 4,
     CODECS_MOST = 64,
-    ELEMENTS_MOST = 1 << 18, /* of a vector: it has fewer rounds where it would have
-                              * more */
+    ELEMENTS_MOST = 1 << 18, /* of a vector: it has fewer rounds if this is exceeded */
 };
 
 struct row {
     const char *text;
     size_t chunk; /* bytes; 0: 512 */
-    /* True if the residuals do not hold all that is missing: sums are rounded once
-     * more, or estimated. */
+    /* True if residuals do not contain all errors: sums are rounded again, or
+     * estimated. */
     bool leaks;
-    size_t most; /* elements where not --long, as it is slow; 0: ELEMENTS_MOST */
+    size_t most; /* elements without --long, because it is slow; 0: ELEMENTS_MOST */
 };
 
 /* These codecs need more than the first text of their row. */
@@ -81,7 +80,7 @@ static const struct row tuned[] = {
 };
 enum { TUNED = sizeof(tuned) / sizeof(*tuned) };
 
-/* Those, and of each other codec the first text of its row. */
+/* Those, and the first text of each other row. */
 static struct row rows[CODECS_MOST];
 static size_t n_rows;
 
@@ -98,9 +97,9 @@ static struct {
     uint64_t seed;
 } args = {.seed = 1};
 
-/* One communicator, whose ranks walk through the codecs. */
+/* One communicator, whose ranks iterate over the codecs. */
 struct job {
-    struct aggregators aggregators; /* algorithm service; others have none */
+    struct aggregators aggregators; /* for algorithm service; others have none */
     const char *algorithm;
     const char *transport;
     int ranks, rounds, window;
@@ -111,7 +110,7 @@ struct rank {
     struct ranks_self *self;
     const struct job *job;
     trib_comm_t *comm; /* of the ranks, or agg_comm */
-    uint64_t bits; /* of its pauses */
+    uint64_t bits; /* random state of its pauses */
     bool slow;
 };
 
@@ -146,7 +145,7 @@ struct work {
     uint32_t rounds; /* of its program */
     float *x;
     float *y;
-    double *missing; /* of all steps: sums, less results */
+    double *missing; /* over all steps: sums, minus results */
     trib_plan_t *plan;
 };
 
@@ -161,8 +160,7 @@ static void make_plan(struct rank *r, struct work *w, size_t count)
     ok(r, w->row, trib_plan_allreduce(r->comm, &d, &w->plan));
 }
 
-/* So many elements that they are the rounds that are wished, the last of them
- * shorter. */
+/* Return the number of elements for the requested rounds, the last of them shorter. */
 static size_t count_of(struct rank *r, struct work *w)
 {
     make_plan(r, w, ELEMENTS_MOST);
@@ -230,7 +228,7 @@ static void start_and_wait(struct rank *r, const struct work *w)
 
 /* Checks --------------------------------------------------------------------------- */
 
-/* The bound on the loss holds for the first step: later ones have more in them. */
+/* The error bound holds for the first step: later ones include residuals. */
 static void check_sum(struct rank *r, const struct work *w)
 {
     struct perf_verdict v;
@@ -261,8 +259,8 @@ static void add_missing(struct work *w)
     free(theirs);
 }
 
-/* Does everything that is missing have to be in residuals of ranks? An aggregator has
- * residuals of its own, where it encodes results anew. */
+/* Return true if the residuals of ranks must contain all errors. An aggregator has its
+ * own residuals if it encodes results again. */
 static bool conserves(const struct rank *r, const struct work *w)
 {
     const struct trib_codec *codec = w->plan->codec;
@@ -303,8 +301,7 @@ static void check_missing(struct rank *r, struct work *w, bool mine)
     free(sum);
 }
 
-/* One rank checks the sums, which the others have as well; each rank does so in its
- * turn. */
+/* One rank checks the sums, which are equal on all ranks; ranks take turns. */
 static void run_row(struct rank *r, size_t row)
 {
     struct work w;
@@ -406,11 +403,12 @@ static bool can(const struct job *j)
 
     if (strcmp(j->algorithm, "halving-doubling") == 0)
         return power;
-    return strcmp(j->algorithm, "hierarchical") != 0 || j->ranks > 2; /* of two hosts */
+    return strcmp(j->algorithm, "hierarchical") != 0 || j->ranks > 2; /* it needs two
+                                                                       * hosts */
 }
 
-/* Hierarchical has hosts of two ranks each, and tcp between them; within them, too, if
- * it is asked for. */
+/* Hierarchical has hosts of two ranks each, with tcp between them; also within them, if
+ * requested. */
 static void name_transport(const struct job *j, char *text, size_t bytes)
 {
     if (strcmp(j->algorithm, "hierarchical") != 0)
@@ -450,7 +448,7 @@ static void run_job(struct job *j)
     munmap(j->hashes, bytes);
 }
 
-/* A job has one aggregator, or two of which each sums half of the chunks. */
+/* A job has one aggregator, or two, each of which sums half of the chunks. */
 static void run_one(const char *algorithm, int number, int ranks, int rounds)
 {
     static const int windows[] = {2, 1, 3, 8};

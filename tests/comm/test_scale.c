@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * 64 ranks: connections and memory of slots follow the edges that were used, not the
- * number of ranks. Which edges those are, the schedules say.
+ * 64 ranks: connections and memory of slots depend on the used edges, not on the number
+ * of ranks. The schedules define these edges.
  */
 #include "tests/harness/tribtest.h"
 
@@ -17,17 +17,17 @@ enum {
     COUNT = 1000,
     WINDOW = 8,
     CHUNK = 65536,
-    /* A listening one, one for heartbeats, and what the ranks met by, of rank 0 one for
+    /* A listener, a heartbeat socket, and the sockets of the boot: on rank 0, one for
      * each of the others. */
     SOCKETS_OF_ONE = 4,
-    SLACK_KIB = 16 << 10, /* where the slots of 64 ranks are 130 MiB */
+    SLACK_KIB = 16 << 10, /* the slots of 64 ranks would be 130 MiB */
 };
 
 /* Memory that all ranks of a job share. */
 struct job {
     const char *algorithm;
     const char *root;
-    bool edge[RANKS][RANKS]; /* from whom to whom: known before the start */
+    bool edge[RANKS][RANKS]; /* [from][to], known before the start */
     _Atomic int summed, counted;
     int sockets[RANKS];
     uint64_t peers[RANKS], slot_bytes[RANKS];
@@ -63,7 +63,7 @@ static int count_sockets(void)
     return n;
 }
 
-/* Nobody leaves before all have come this far. */
+/* No rank disconnects before all have reached this point. */
 static void meet(_Atomic int *counter, int size)
 {
     atomic_fetch_add(counter, 1);
@@ -112,7 +112,8 @@ static int be_rank(int rank, int size, void *arg)
     return wrong || trib_free_comm(comm) != TRIB_OK;
 }
 
-/* The schedule's, and the first one, by which trib_init sees that connections work. */
+/* The edges of the schedule, and the first one, with which trib_init checks
+ * connections. */
 static void find_edges(struct job *job, int size)
 {
     const struct trib_algo *algo = trib_algo_find(job->algorithm);
@@ -159,7 +160,7 @@ static void check_rank(const struct job *job, int rank, int size)
                  job->grown_kib[rank], (unsigned long long)kib);
 }
 
-/* The most peers that any rank has. */
+/* Return the largest number of peers of a rank. */
 static uint64_t run_job(const char *algorithm, int size)
 {
     struct job *job = mmap(NULL, sizeof(*job), PROT_READ | PROT_WRITE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An operation over sealed connections (TRIB_SEAL) of which one record is changed on
- * its way: it ends on all ranks with a sentence that names the rank at the other end,
- * and none waits.
+ * An operation over sealed connections (TRIB_SEAL), one record of which is changed in
+ * transit: it fails on all ranks with a message that names the rank at the other end,
+ * and none hangs.
  */
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,10 +13,10 @@
 #define COUNT 50000
 #define LIMIT_SECONDS (10.0 * tribtest_slowness())
 
-static _Atomic bool spoils; /* the next record that this process sends */
+static _Atomic bool spoils; /* corrupt the next record that this process sends */
 static _Atomic int spoilt;
 
-/* Stands in the place of libc's: what a rank sends goes through here. */
+/* Replaces the send of libc: all data of a rank passes through here. */
 ssize_t send(int fd, const void *bytes, size_t n, int flags)
 {
     struct trib_record_head head = {0};
@@ -50,7 +50,7 @@ static int sum_spoilt(struct ranks_self *self)
     ranks_step(self, plan);
     for (size_t i = 0; i < COUNT; i++)
         ranks_assert(self, to[i] == (float)(self->size * (self->size + 1) / 2));
-    /* Others may still be within this barrier when rank 0 begins. */
+    /* Others may still be in this barrier when rank 0 starts. */
     trib_status_t st = trib_barrier(self->comm);
     spoils = self->rank == 0;
     const double begin = ranks_seconds();
@@ -58,8 +58,7 @@ static int sum_spoilt(struct ranks_self *self)
         st = trib_plan_start(plan);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    if (st == TRIB_OK) /* a rank may have all that it needs before the others
-                        * complain */
+    if (st == TRIB_OK) /* a rank may have all its data before the others fail */
         st = trib_barrier(self->comm);
     const double seconds = ranks_seconds() - begin;
     const char *text = trib_last_error(self->comm);

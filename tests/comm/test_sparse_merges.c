@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sparse all-reduces whose partial sums travel, and those in regions, against a plain
- * sum.
+ * Sparse all-reduces that send partial sums, and those in regions, compared with a
+ * plain sum.
  */
 #include <math.h>
 
 #include "tests/comm/sparse_scene.h"
 
-/* Partial sums that travel: every number of ranks up to 9, unions that fill up, unions
- * of indices that no two ranks share, and none at all. */
+/* Sent partial sums: every number of ranks up to 9, unions that fill up, unions of
+ * disjoint indices, and no pairs. */
 TEST_ON(test_merges, "shm", "tcp")
 {
     static const size_t lengths[] = {1, 131, 4097, 20011};
@@ -30,8 +30,8 @@ TEST_ON(test_merges, "shm", "tcp")
     }
 }
 
-/* Chunks of about as many pairs each, made anew in every start: also for unions that
- * fill up, and where nearly all pairs are in one place. */
+/* Chunks of about equal numbers of pairs, computed in every start: also for unions that
+ * fill up, and if nearly all pairs are in one place. */
 TEST_ON(test_regions, "shm", "tcp")
 {
     static const uint32_t one_in[] = {997, 1, 300, 7};
@@ -61,8 +61,8 @@ static float rough(int rank, size_t i)
     return ((float)(x % 2000001) - 1e6f) / (float)(1 + x / 2000001 % 9999);
 }
 
-/* Sums that round, and those of NaNs, of which each rank gives another, have the same
- * bits on all ranks; the former are right. */
+/* Sums that round, and sums of different NaNs of each rank, have the same bits on all
+ * ranks; the former are correct. */
 static int rounds_alike(struct ranks_self *self)
 {
     enum { N = 3001 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many words of 4 bytes a rank sends for pairs, headers and all, beside an index
- * and a value for each pair that it gives to the owners and for each of the union that
- * owners send on, 2 (p-1)/p (k + K); and for the k largest of the sum, beside Ok-Topk's
- * bound of 6 k (p-1)/p.
+ * Count the 4-byte words that a rank sends for pairs, including headers. Compare with
+ * an index and a value for each pair sent to the owners and for each pair of the union
+ * sent by owners, 2 (p-1)/p (k + K); and for the k largest of the sum, with the bound
+ * of Ok-Topk, 6 k (p-1)/p.
  *
  *     test_sparse_volume [--table]     more of it, as a table
  */
@@ -14,7 +14,7 @@
 
 struct volume {
     size_t length;
-    uint32_t one_in; /* of so many elements a rank gives one */
+    uint32_t one_in; /* a rank contributes one of this number of elements */
     bool skewed; /* nine of ten are in a tenth of the vector */
     bool table;
 };
@@ -41,7 +41,7 @@ static size_t give(const struct volume *v, int rank, uint64_t *indices, float *v
     return n;
 }
 
-/* Words that a rank has sent since `before`; the most of any rank. */
+/* Return the words sent since `before`; the maximum over the ranks. */
 static double words_since(struct ranks_self *self, const trib_stats_t *before)
 {
     trib_stats_t now = {.size = sizeof(now)};
@@ -89,7 +89,7 @@ static void of_pairs(struct ranks_self *self, const struct volume *v, uint64_t *
     ranks_ok(self, trib_plan_free(plan));
 }
 
-/* The k largest of the sum; what is left out stays with the ranks. */
+/* The k largest of the sum; the rest stays in the residuals. */
 static void of_largest(struct ranks_self *self, const struct volume *v, float *x)
 {
     const double share = (self->size - 1.0) / self->size;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that are started on other buffers than those of their description: whatever the
- * memory, the transport, the algorithm, the codec and the feed, and on each rank in its
- * own way.
+ * Plans that are started on other buffers than in their description: with any memory,
+ * transport, algorithm, codec and feed, and differently on each rank.
  */
 #include "build-config.h"
 #include "tests/comm/oracle.h"
@@ -19,7 +18,8 @@ struct scene {
     trib_feed_t feed;
 };
 
-/* Memory of each kind: plain, registered, of trib_alloc, and plain at an odd place. */
+/* Memory of each kind: plain, registered, from trib_alloc, and plain at an odd
+ * address. */
 struct places {
     char *at[PLACES];
 };
@@ -76,7 +76,7 @@ static void check(struct ranks_self *self, const struct scene *s,
     }
 }
 
-/* Another kind of memory of each rank in each start; at times in place. */
+/* Use another kind of memory on each rank in each start; sometimes in place. */
 static void one_start(struct ranks_self *self, const struct scene *s, trib_plan_t *plan,
                       const struct places *p, int k)
 {
@@ -151,7 +151,7 @@ TEST(test_every_algorithm)
     run_all(scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
-/* Codecs that are exact for small integers, whatever they keep. */
+/* Codecs that are exact for small integers, with or without state. */
 TEST(test_codecs_and_feeds)
 {
     static const struct scene scenes[] = {
@@ -193,7 +193,7 @@ TEST(test_refusals)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* The description's buffers are there again at the next trib_plan_start. */
+/* The next trib_plan_start uses the buffers of the description again. */
 static int back(struct ranks_self *self)
 {
     float own[64], other[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan's state may be loaded by a plan with another algorithm, chunk size or number
- * of leaders: what was put in before and after has come out, or is kept, by every codec
- * that feeds back and both forms of feedback.
+ * A plan may load the state of a plan with another algorithm, chunk size or number of
+ * leaders: the inputs before and after equal the results plus the residuals, for every
+ * codec with feedback and both forms of feedback.
  */
 #include <math.h>
 
@@ -45,7 +45,7 @@ static double input(uint64_t step, int rank, size_t i)
     return (double)(float)((double)(int64_t)bits * 0x1p-63 + (i % 3 ? 0 : 0.5));
 }
 
-/* False: that way cannot do it. */
+/* Return false if that way is not supported. */
 static bool make_plan(struct vector *v, const struct way *w)
 {
     trib_desc_t d = sized(trib_desc_t, .send = v->send, .recv = v->recv, .count = COUNT,
@@ -60,13 +60,13 @@ static bool make_plan(struct vector *v, const struct way *w)
     return st == TRIB_OK;
 }
 
-/* The elements of the vector whose result this rank has. */
+/* Compute the range of elements whose result this rank has. */
 static void results(const struct vector *v, size_t *first, size_t *n)
 {
     *first = v->scene->coll == TRIB_REDUCE_SCATTER ? (size_t)v->self->rank * COUNT : 0;
     *n = v->scene->coll == TRIB_REDUCE && v->self->rank != 0 ? 0 : COUNT;
     if (v->scene->coll == TRIB_ALLREDUCE && v->self->rank != 0)
-        *n = 0; /* all have the same: it counts once */
+        *n = 0; /* all ranks have the same: it counts once */
 }
 
 static void steps(struct vector *v, uint64_t from, uint64_t to)
@@ -95,7 +95,8 @@ static void sum_up(struct vector *v, double *x)
     ranks_ok(v->self, trib_plan_free(plan));
 }
 
-/* EF14: what came has gone, or is kept. EF21: the newest result is the sum of all h. */
+/* EF14: inputs equal results plus residuals. EF21: the latest result is the sum of all
+ * h. */
 static void check(struct vector *v, const struct way *from, const struct way *to)
 {
     const struct trib_run *run = &v->plan->run;
@@ -178,7 +179,7 @@ static void run(const struct scene *s, int size)
                .config = "transport=shm", .seconds = 100);
 }
 
-/* All of a mean that are encoded anew on their way, and of the others some. */
+/* All codecs for means that are encoded again on the way, and some of the others. */
 static const char *const codecs[] = {
     "efsign",
     "onebit",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that encode ahead (TRIB_ENCODE_THREADS): results, what a plan keeps and what
- * it says was sent have the same bits for any number of them, and when an operation
- * ends, however it does, none of them touches its memory any more.
+ * Threads that encode ahead (TRIB_ENCODE_THREADS): results, residuals and sent sizes
+ * have the same bits for any number of threads. When an operation ends in any way, none
+ * of them accesses its memory any longer.
  */
 #include <sys/mman.h>
 
@@ -53,7 +53,7 @@ static struct trib_run *run_of(trib_plan_t *plan)
 
 /* ---- whole runs ------------------------------------------------------------------ */
 
-/* The progress thread is kept out meanwhile: what is posted the workers do. */
+/* Keep the progress thread out, so that the workers process all posted work. */
 static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
 {
     struct trib_engine *e = &self->comm->engine;
@@ -74,7 +74,7 @@ static void workers_do_posted(struct ranks_self *self, trib_plan_t *plan)
     trib_comm_unlock(self->comm);
 }
 
-/* Half of the vector at once, the rest, which is wrong before, in small pieces. */
+/* Feed half of the vector at once, the rest, which is wrong before, in small pieces. */
 static void feed(struct ranks_self *self, const struct scene *s, trib_plan_t *plan)
 {
     size_t half = s->count / 2, bytes = trib_dtype_size(s->fed.dtype);
@@ -191,7 +191,8 @@ static void same(const struct job *job, int variant)
     }
 }
 
-/* The words of all ranks and numbers of threads that were made ahead. */
+/* Compare the results. Return the number of chunks that were encoded ahead on all
+ * ranks, for all numbers of threads. */
 static uint64_t compare(const struct scene *s)
 {
     size_t bytes = VARIANTS * sizeof(struct outcome[SIZE_MOST]);
@@ -228,7 +229,7 @@ static bool agrees_first(const char *codec)
     return shared;
 }
 
-/* The workers' part is not left to chance: see workers_do_posted. */
+/* The share of the workers is deterministic: see workers_do_posted. */
 TEST(test_fed)
 {
     static const struct fed_scene scenes[] = {
@@ -260,8 +261,8 @@ TEST(test_fed)
         s.feed = i % 2 ? TRIB_FEED_BACKWARD : TRIB_FEED_FORWARD;
         s.size = 2 + (int)(i % 3);
         uint64_t ahead = compare(&s);
-        if (!agrees_first(s.fed.codec)) /* which workers wait for, and chance is in
-                                         * it */
+        if (!agrees_first(s.fed.codec)) /* workers wait for agreements, so the share
+                                         * depends on timing */
             assert_true(ahead > 0);
     }
 }
@@ -292,7 +293,7 @@ TEST(test_whole)
     }
 }
 
-/* Also where chunks share bytes of the mask. */
+/* Also if chunks share bytes of the mask. */
 TEST(test_collectives)
 {
     static const trib_coll_t colls[] = {TRIB_REDUCE, TRIB_BROADCAST, TRIB_ALLGATHER,
@@ -318,12 +319,12 @@ TEST(test_collectives)
 
 struct under_way {
     trib_plan_t *plan;
-    float *send; /* of pages of its own: gone is gone */
+    float *send; /* in separate pages: an access after free faults */
     float *recv;
     size_t bytes;
 };
 
-/* A plan whose words take long, and of which nothing is fed yet. */
+/* Start a slowly encoded plan, and feed nothing yet. */
 static void begin(struct ranks_self *self, struct under_way *u)
 {
     struct oracle inputs = {.kind = ORACLE_REALS, .dtype = TRIB_F32};
@@ -346,7 +347,7 @@ static void begin(struct ranks_self *self, struct under_way *u)
     ranks_assert(self, trib_encode_ahead_is_used(run_of(u->plan)));
 }
 
-/* Half of it is, and in the hands of workers. */
+/* Feed half of it, so that workers hold it. */
 static void feed_half(struct ranks_self *self, struct under_way *u)
 {
     trib_comm_lock(self->comm);
@@ -391,7 +392,7 @@ TEST(test_failure)
         }
 }
 
-/* Rank 1 dies in the middle. */
+/* Rank 1 dies during the operation. */
 static int loses_peer(struct ranks_self *self)
 {
     struct under_way u;
@@ -442,8 +443,8 @@ static void wait_at_gate(void *arg, uint32_t cell, uint32_t worker)
         sched_yield();
 }
 
-/* A child has no workers, also where its parent's are at work: it frees its copy of a
- * plan that runs, and its parent goes on. */
+/* A child has no workers, even if those of its parent are running: it frees its copy of
+ * a running plan, and its parent continues. */
 static int forks(struct ranks_self *self)
 {
     struct gate gate = {false, false};
@@ -487,9 +488,10 @@ TEST(test_forked_child)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* ---- what is encoded where it is due --------------------------------------------- */
+/* ---- work that is not encoded ahead ---------------------------------------------- */
 
-/* One chunk, or small ones, are not worth a thread; a model is the engine's. */
+/* One chunk, or small ones, are not worth a thread; models are updated by the
+ * engine. */
 static int stays_here(struct ranks_self *self)
 {
     static const struct {

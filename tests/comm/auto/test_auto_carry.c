@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The residual of one codec's plan goes on to the plan of another: to its residual, or
- * with its next start.
+ * The residual of a plan with one codec moves to a plan with another: to its residual,
+ * or into its next start.
  */
 #include "base/dtype.h"
 #include "comm/auto/auto_carry.h"
@@ -28,7 +28,7 @@ static double load(trib_dtype_t dtype, const void *at, size_t i)
     return perf_number_load(dtype, at, i).f;
 }
 
-/* A start of a plan that holds back all but its largest elements. */
+/* Start a plan whose residual keeps all but the largest elements. */
 static trib_plan_t *hold(struct ranks_self *self, trib_dtype_t dtype, void *x)
 {
     trib_plan_t *plan = make(self, dtype, "topk:ratio=0.01");
@@ -56,7 +56,7 @@ static void to_another(struct ranks_self *self, trib_dtype_t dtype, void *x)
     ranks_ok(self, trib_plan_free(to));
 }
 
-/* All that was held back is in the input of the next start, whole or by parts. */
+/* The next start sends the whole residual, at once or in parts. */
 static void to_dense(struct ranks_self *self, trib_dtype_t dtype, void *x, bool whole)
 {
     struct trib_auto_carry carry = {0};

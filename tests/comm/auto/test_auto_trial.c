@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sample of codec auto: what a rank writes of it, and what the sum of all ranks'
- * figures says.
+ * The sample of codec auto: the figures that a rank writes, and the figures read from
+ * the sum of all ranks.
  */
 #include "tests/harness/tribtest.h"
 
@@ -82,16 +82,17 @@ TEST(test_figures)
     const struct trib_auto_candidate *of = r.choice.of;
     assert_true(of[0].took_us > 100.9 && of[0].took_us < 101.1); /* the mean */
     assert_true(of[0].noise_us > 2.9 && of[0].noise_us < 3.1);
-    /* bf16 loses 2^-18/3 or so of each of six squares, int8 more, top 10 % most. */
+    /* bf16 has an error of about 2^-18/3 of each of six squares, int8 more, top 10 %
+     * most. */
     assert_true(of[1].nmse > 1e-7 && of[1].nmse < 3e-5);
     assert_true(of[2].nmse > of[1].nmse && of[2].nmse < 1e-3);
     assert_true(of[3].nmse > 0.1);
     assert_true(of[4].nmse >= 0 && of[4].nmse <= 0);
     assert_true(of[1].bytes > 1.99 && of[1].bytes < 2.1);
-    /* One byte up, two of the sum of three ranks. */
+    /* One byte up, two for the sum of three ranks. */
     assert_true(of[2].bytes > 1.4 && of[2].bytes < 1.7);
     assert_true(of[3].bytes > 0.4 && of[3].bytes < 1.6);
-    /* The sum loses as well where it is encoded anew, once or at each merge. */
+    /* Encoding the sum again adds an error, once or at each merge. */
     assert_true(of[5].nmse > 1.2 * of[2].nmse && of[5].nmse < 1e-3);
     const double twice = of[6].nmse;
     r.choice.of[6].merges = 1;
@@ -102,7 +103,7 @@ TEST(test_figures)
     close_rig(&r);
 }
 
-/* Pieces in any order give the sample of the whole. */
+/* Pieces in any order have the same sample as the whole vector. */
 static void pieces(size_t count)
 {
     struct rig r, whole;
@@ -138,8 +139,8 @@ TEST(test_pieces)
         pieces(counts[i]);
 }
 
-/* Takes another sample of elements that are their own numbers, marks these as seen, and
- * checks that no stretch of two parts of the vector was left out. */
+/* Take another sample of elements whose value is their index, mark these as seen, and
+ * check that no stretch of two parts of the vector was skipped. */
 static void look(struct rig *r, size_t count, bool *seen)
 {
     enum { PARTS = 64, SAMPLE = 16384 };
@@ -159,7 +160,7 @@ static void look(struct rig *r, size_t count, bool *seen)
     assert_true(count - next < 2 * count / PARTS + 512);
 }
 
-/* Each sample is spread over the whole vector, and together they see all of it. */
+/* Each sample is spread over the whole vector, and together the samples cover it. */
 TEST(test_whole_vector)
 {
     static const size_t counts[] = {100,   16384, 16385, 16640, 16641, 20001,
@@ -185,7 +186,7 @@ TEST(test_whole_vector)
     }
 }
 
-/* An error from a stretch that not every sample has is remembered by the next ones. */
+/* An error in a stretch that some samples miss is remembered by the next ones. */
 TEST(test_short_stretch)
 {
     enum { COUNT_LONG = 400000, STRETCH = 3000, FIRST = 390000, LOOKS = 24 };
@@ -210,7 +211,7 @@ TEST(test_short_stretch)
     close_rig(&r);
 }
 
-/* Nothing is known of the error of what is no number; zeros lose nothing. */
+/* The error of a NaN is unknown; zeros have no error. */
 TEST(test_odd_numbers)
 {
     struct rig r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans of codec auto: sums within their budget and with the same bits on all ranks,
- * whatever runs, by every way to start; and what such a plan refuses.
+ * Plans of codec auto: sums within their error budget and with the same bits on all
+ * ranks, whichever codec runs, for each way to start; and the calls that such a plan
+ * refuses.
  */
 #include <math.h>
 
@@ -52,7 +53,7 @@ static void fill(const struct scene *s, int step, void *to)
             s->sum[i] += (double)element(step, i, r);
 }
 
-/* The result is near the sum, and the same on all ranks. */
+/* Check that the result is near the sum and the same on all ranks. */
 static void check(const struct scene *s, int step, double most, const char *what)
 {
     uint64_t mine, all[16];
@@ -115,7 +116,8 @@ static void sum_once(const struct scene *s, trib_plan_t *plan, enum way way)
     ranks_ok(s->self, trib_plan_wait(plan));
 }
 
-/* Starts of one plan; true if fewer bytes than dense ones went at some of them. */
+/* Start one plan several times. Return true if some starts sent fewer bytes than dense
+ * ones. */
 static bool sum_many(const struct scene *s, const char *codec, double most,
                      enum way way)
 {
@@ -134,7 +136,7 @@ static bool sum_many(const struct scene *s, const char *codec, double most,
            0.98 * (double)(b.dense_bytes - a.dense_bytes);
 }
 
-/* Over a delayed network a codec is tried for sure: its bytes promise more. */
+/* Over a delayed network, a codec is always tried: fewer bytes promise more. */
 RANKS_TEST(test_every_way, .size = 3, .config = "transport=tcp+delay:us=2000")
 {
     bool coded = false;
@@ -152,7 +154,8 @@ RANKS_TEST(test_every_way, .size = 3, .config = "transport=tcp+delay:us=2000")
     return 0;
 }
 
-/* A vector of two layers: the numbers of one, a fifth of it, are rounded badly. */
+/* A vector of two layers: the numbers of one, a fifth of it, have large rounding
+ * errors. */
 static float layered(size_t i, size_t count, int layer)
 {
     const float sign = oracle_mix(i) % 2 ? 1.0f : -1.0f;
@@ -162,7 +165,7 @@ static float layered(size_t i, size_t count, int layer)
     return i % 500 ? sign / 254 : sign;
 }
 
-/* Wherever that layer lies, the sample of the choice has some of it. */
+/* The sample of the choice contains part of that layer, wherever it is. */
 static int layers(struct ranks_self *self)
 {
     struct scene s;
@@ -189,7 +192,7 @@ TEST(test_layers)
     ranks_pass(.size = 2, .fn = layers, .config = "transport=tcp+delay:us=2000");
 }
 
-/* Ranks that share memory, and halves: the sum is within its budget. */
+/* Ranks that share memory, and 16-bit floats: the sum is within its budget. */
 static int near(struct ranks_self *self)
 {
     static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_BF16, TRIB_F16};
@@ -210,7 +213,7 @@ TEST(test_near)
     ranks_pass(.size = 1, .fn = near);
 }
 
-/* Blocking calls under TRIB_CODEC, and what the setting is not for. */
+/* Blocking calls under TRIB_CODEC, and calls that ignore the setting. */
 static int by_calls(struct ranks_self *self)
 {
     struct scene s;
@@ -239,7 +242,8 @@ TEST(test_calls)
                .config = "codec=auto:max_nmse=1e-3;transport=tcp+delay:us=500");
 }
 
-/* A vector of one kind of numbers. Of NaN no error can be told: it goes dense. */
+/* Sum a vector of one kind of numbers. The error of NaN is unknown: the vector is sent
+ * dense. */
 static void sum_kind(struct scene *s, float special, float other)
 {
     trib_plan_t *plan = plan_of(s, "auto:max_nmse=1e-3", BLOCKING);
@@ -271,7 +275,7 @@ RANKS_TEST(test_odd_inputs, .size = 2, .config = "transport=tcp+delay:us=500")
     return 0;
 }
 
-/* The sum of this rank's residual; 0 where dense sums run. */
+/* Return the sum of the residual of this rank; 0 for dense sums. */
 static double held_by(const struct scene *s, trib_plan_t *plan)
 {
     float *rest = malloc(s->count * sizeof(*rest));
@@ -285,8 +289,8 @@ static double held_by(const struct scene *s, trib_plan_t *plan)
     return held;
 }
 
-/* Nothing is lost on the way through codecs that hold something back: all that was
- * given has come, or is held. Whole numbers, so that sums are exact. */
+/* Codecs with error feedback lose nothing: each input is in a result or in a residual.
+ * Inputs are integers, so that sums are exact. */
 static void sum_held(const struct scene *s, const char *codec, enum way way)
 {
     trib_plan_t *plan = plan_of(s, codec, way);
@@ -373,7 +377,7 @@ TEST(test_refusals)
     ranks_pass(.size = 2, .fn = refusals);
 }
 
-/* A vector of few elements is summed as it is, by a plan that is an ordinary one. */
+/* A vector of few elements is summed unencoded, by an ordinary plan. */
 static int few_elements(struct ranks_self *self)
 {
     const size_t counts[] = {1, TRIB_CODEC_ELEMENTS_MIN - 1, TRIB_CODEC_ELEMENTS_MIN};
@@ -400,7 +404,7 @@ static int few_elements(struct ranks_self *self)
         close_scene(&s);
     }
     trib_desc_t d = sized(trib_desc_t, .count = 8);
-    d.codec = "auto:of=itn8"; /* what is wrong is found in short vectors, too */
+    d.codec = "auto:of=itn8"; /* errors are detected for short vectors, too */
     trib_plan_t *plan;
     ranks_expect(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan),
                  TRIB_ERR_CODEC, "a misspelt codec");
@@ -412,7 +416,7 @@ TEST(test_few_elements)
     ranks_pass(.size = 2, .fn = few_elements, .config = "transport=tcp+delay:us=500");
 }
 
-/* A plan goes on in a communicator of the same ranks, and measures anew there. */
+/* A plan continues in a communicator of the same ranks, and measures again there. */
 RANKS_TEST(test_moves, .size = 2, .config = "transport=tcp+delay:us=2000")
 {
     struct scene s;

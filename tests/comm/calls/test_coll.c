@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The cache behind the blocking calls: one plan for equal calls, and right sums when
+ * The cache of the blocking calls: one plan for equal calls, and correct sums when
  * entries are evicted.
  */
 #include "comm/calls/plan_cache.h"
@@ -24,7 +24,7 @@ static int equal_calls(struct ranks_self *self)
     int used = 0;
     for (int i = 0; i < TRIB_PLAN_CACHE; i++)
         used += comm->cache[i].plan != NULL;
-    ranks_assert(self, used == 3); /* of 0, 1 and 2 elements */
+    ranks_assert(self, used == 3); /* for 0, 1 and 2 elements */
     ranks_assert(self, comm->n_plans == 0);
     return 0;
 }

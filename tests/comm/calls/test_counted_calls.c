@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocking calls with counts: their plans are found again by the arrays, what cannot be
- * is refused, and two ranks that differ in the length of a block are both named.
+ * Blocking calls with counts: the arrays identify their plans, invalid calls are
+ * refused, and two ranks that disagree on the length of a block are both named.
  */
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Other arrays in each call, of the same sum: a plan of one must not serve another. */
+/* Each call has other arrays with the same total: a plan of one must not be used for
+ * another. */
 RANKS_TEST_ON(test_turns, ("shm", "tcp"), .size = 3)
 {
     const size_t me = (size_t)self->rank;
@@ -50,7 +51,7 @@ RANKS_TEST(test_refusals, .size = 2)
                   TRIB_ERR_OVERFLOW, WORDS("recv"));
     ranks_refused(self, trib_allgatherv(self->comm, x + 1, x, two, NULL, TRIB_F32),
                   TRIB_ERR_OVERLAP, WORDS("overlap"));
-    if (self->rank == 0) /* its block for itself has two lengths */
+    if (self->rank == 0) /* the lengths of its block for itself differ */
         ranks_refused(
             self, trib_alltoallv(self->comm, x, two, NULL, y, other, NULL, TRIB_F32),
             TRIB_ERR_INVALID, WORDS("itself", "2", "3"));
@@ -77,7 +78,7 @@ struct differing {
     size_t sent, awaited;
 };
 
-/* Rank 1 gives rank 0 another number of elements than rank 0 awaits. */
+/* Rank 1 sends rank 0 another number of elements than rank 0 expects. */
 static int differ(struct ranks_self *self)
 {
     const struct differing *d = self->arg;
@@ -93,7 +94,7 @@ static int differ(struct ranks_self *self)
     ranks_assert(self, x && y);
     trib_status_t st =
         trib_alltoallv(self->comm, x, send, NULL, y, recv, NULL, TRIB_F32);
-    if (st == TRIB_OK) /* this rank had all it needed: it hears of it next */
+    if (st == TRIB_OK) /* this rank had all data: the next call reports the error */
         st = trib_barrier(self->comm);
     ranks_refused(self, st, TRIB_ERR_MISMATCH,
                   WORDS("alltoall", "rank 1", "rank 0", sent, awaited));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocking calls for vectors with a name: names that are refused, a table that grows,
- * and states that belong to a name.
+ * Blocking calls for named vectors: names that are refused, a table that grows, and
+ * states that belong to a name.
  */
 #include "tests/harness/ranks.h"
 
@@ -37,7 +37,7 @@ static int names(struct ranks_self *self)
                   TRIB_ERR_INVALID, WORDS("printable", "0x0a"));
     ranks_assert(self, trib_allreduce_named(NULL, "a", NULL, NULL, 0, TRIB_F32,
                                             TRIB_SUM) == TRIB_ERR_INVALID);
-    for (int i = 0; i < 300; i++) { /* so many that the table grows */
+    for (int i = 0; i < 300; i++) { /* enough for the table to grow */
         snprintf(name, sizeof(name), "layer%d.weight", i);
         ranks_ok(self, named(self, name, 1 + (size_t)i, TRIB_F32, TRIB_SUM));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-shot non-blocking calls: many under way, tested and waited for in any order,
- * among blocking calls and plans, on each transport and by either kind of progress.
+ * One-shot non-blocking calls: many at once, tested and waited for in any order, mixed
+ * with blocking calls and plans, on each transport and with either kind of progress.
  */
 #include <sys/mman.h>
 
@@ -18,14 +18,14 @@ static const trib_dtype_t dtypes[] = {TRIB_F32, TRIB_U64, TRIB_F8_E4M3, TRIB_BF1
                                       TRIB_BOOL};
 static const trib_op_t ops[] = {TRIB_SUM, TRIB_MAX, TRIB_MIN};
 
-/* One call: its kind follows from its number, alike on all ranks. */
+/* One call: its kind follows from its number, the same on all ranks. */
 struct one {
     struct oracle o;
     trib_coll_t coll;
     size_t count;
     int root;
     bool in_place;
-    char *send, *recv; /* send: NULL in place */
+    char *send, *recv; /* send: NULL if in place */
     trib_request_t *request;
 };
 
@@ -118,7 +118,7 @@ static void check(struct ranks_self *self, const struct one *c, uint64_t n)
     }
 }
 
-/* Ends a request as one of three users would. */
+/* End a request in one of three ways. */
 static void end(struct ranks_self *self, struct one *c, uint64_t how)
 {
     trib_status_t st = TRIB_INPROGRESS;
@@ -155,7 +155,7 @@ static int many(struct ranks_self *self)
                          trib_allreduce(self->comm, NULL, &sum, 1, TRIB_I64, TRIB_SUM));
             ranks_assert(self, i % 7 != 3 || sum == self->size * (self->size - 1) / 2);
         }
-        /* Each rank in an order of its own; 5 and 24 have no common divisor. */
+        /* Each rank uses another order; 5 and 24 have no common divisor. */
         for (uint64_t i = 0; i < UNDER_WAY; i++) {
             struct one *c =
                 &calls[(i * 5 + (uint64_t)self->rank * 7 + round) % UNDER_WAY];
@@ -192,7 +192,7 @@ TEST(test_many)
 
 static int refuses(struct ranks_self *self)
 {
-    _Atomic int *begun = self->arg; /* shared: rank 0 has begun */
+    _Atomic int *begun = self->arg; /* shared: rank 0 has started */
     trib_request_t *request = (void *)self, *other;
     float x[8] = {0};
 
@@ -211,7 +211,7 @@ static int refuses(struct ranks_self *self)
         self, trib_iallreduce(self->comm, NULL, NULL, 8, TRIB_F32, TRIB_SUM, &request),
         TRIB_ERR_INVALID, WORDS("recv is NULL"));
     ranks_assert(self, !request);
-    /* Rank 1 comes later, so that the request of rank 0 is not done. */
+    /* Rank 1 starts later, so that the request of rank 0 is not done. */
     if (self->rank == 0) {
         ranks_ok(self,
                  trib_iallreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM, &request));
@@ -244,7 +244,7 @@ TEST(test_refuses)
     munmap(begun, sizeof(*begun));
 }
 
-/* What is kept for calls to come is bounded, and used again. */
+/* The pool of requests for later calls is bounded, and reused. */
 static int kept(struct ranks_self *self)
 {
     trib_request_t *first[3], *again;
@@ -281,7 +281,7 @@ TEST(test_kept)
     ranks_pass(.size = 3, .fn = kept, .seconds = 60);
 }
 
-/* A rank that calls with another count is named to all, by the request. */
+/* A rank that calls with another count is named to all ranks by the request. */
 RANKS_TEST(test_mismatch, .size = 2, .seconds = 60, .bare = true, .noisy = true)
 {
     trib_request_t *request;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that are ended: by trib_comm_abort, from the thread that uses the
+ * Operations that are aborted: with trib_comm_abort, from the thread that uses the
  * communicator or from another one, and by the time limit of a plan. All ranks get the
- * same sentence, and go on together in a communicator of all of them.
+ * same error message, and continue together in a new communicator of all ranks.
  */
 #include <tributary/elastic.h>
 #include <tributary/request.h>
@@ -24,7 +24,8 @@ static trib_plan_t *make(struct ranks_self *self, trib_comm_t *comm, float *x,
                          .name = "ended", .timeout_ms = timeout_ms);
 }
 
-/* The operation is over, and all ranks go on in a communicator of all of them. */
+/* The operation has ended, and all ranks continue in a new communicator of all
+ * ranks. */
 static void go_on(struct ranks_self *self, trib_comm_t *comm, trib_plan_t *plan)
 {
     trib_comm_t *next;
@@ -49,7 +50,7 @@ static void has(struct ranks_self *self, trib_comm_t *comm, const char *const *w
         ranks_die(self, "%s", trib_last_error(comm));
 }
 
-/* A rank starts, and ends it by itself; the others wait, or call later. */
+/* One rank starts an operation and aborts it; the others wait, or call later. */
 static int by_itself(struct ranks_self *self)
 {
     static float x[N];
@@ -76,7 +77,7 @@ static int by_itself(struct ranks_self *self)
     return 0;
 }
 
-/* A watching thread ends what its rank waits for. */
+/* A watching thread aborts the operation that its rank waits for. */
 struct watched {
     struct ranks_self *self;
     trib_comm_t *comm;
@@ -133,7 +134,7 @@ static int by_watcher(struct ranks_self *self)
         if (self->rank == 0)
             ranks_assert(self, pthread_create(&thread, NULL, watch, &w) == 0);
         atomic_store(&w.waits, 1);
-        if (self->rank != LATE) /* which never comes */
+        if (self->rank != LATE) /* it never completes */
             ranks_assert(self,
                          wait_for(self, w.comm, kind, plan, x) == TRIB_ERR_ABORTED);
         while (self->rank == LATE && trib_progress(w.comm) == TRIB_OK)
@@ -146,7 +147,7 @@ static int by_watcher(struct ranks_self *self)
     return 0;
 }
 
-/* One rank comes too late for a plan with a limit, or not at all. */
+/* One rank is too late for a plan with a limit, or never starts it. */
 static int by_limit(struct ranks_self *self)
 {
     static float x[N];
@@ -155,13 +156,13 @@ static int by_limit(struct ranks_self *self)
 
     ranks_ok(self, trib_init(&self->opts, &comm));
     trib_plan_t *free_of_limits = make(self, comm, x, 0);
-    ranks_ok(self, trib_plan_start(free_of_limits)); /* which connects */
+    ranks_ok(self, trib_plan_start(free_of_limits)); /* it connects the ranks */
     ranks_ok(self, trib_plan_wait(free_of_limits));
     ranks_ok(self, trib_plan_free(free_of_limits));
     trib_plan_t *plan = make(self, comm, x, self->rank == LATE ? 0 : limit);
     for (int i = 0; i < 2; i++) {
         ranks_step(self, plan);
-        usleep((useconds_t)limit * 600); /* a limit is of one start */
+        usleep((useconds_t)limit * 600); /* a limit applies to one start */
     }
     if (self->rank == LATE) {
         while (trib_progress(comm) == TRIB_OK)
@@ -187,7 +188,7 @@ static int by_limit(struct ranks_self *self)
     return 0;
 }
 
-/* A limit may be longer than the time of the settings, too. */
+/* A limit may also be longer than the configured time. */
 static int longer(struct ranks_self *self)
 {
     static float x[N];

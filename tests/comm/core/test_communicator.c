@@ -18,7 +18,7 @@ static int sentences(struct ranks_self *self)
     ranks_assert(self, strcmp(trib_last_error(comm), "number 7") == 0);
     ranks_ok(self, trib_progress(comm));
     ranks_ok(self, trib_barrier(comm));
-    /* Once the engine has failed, its sentence and status win over any other. */
+    /* Once the engine has failed, its message and status override any other. */
     trib_comm_fail_all(comm, TRIB_ERR_ABORTED, "the test has failed it");
     ranks_assert(self,
                  trib_comm_fail(comm, TRIB_ERR_BUSY, "not this") == TRIB_ERR_ABORTED);
@@ -46,17 +46,17 @@ TEST(test_options)
     small.ranks = 3;
     assert_status(trib_opts_take(&small, &out, &err), TRIB_OK);
     assert_int_equal(out.ranks, 3);
-    small.size = 1; /* no struct of any version is that small */
+    small.size = 1; /* no version of the struct is this small */
     assert_status(trib_opts_take(&small, &out, &err), TRIB_ERR_INVALID);
     assert_non_null(strstr(trib_error_text(&err), "TRIB_OPTS_INIT"));
 }
 
 struct copy {
     void *memory;
-    trib_plan_t *plan[2]; /* done, and under way */
+    trib_plan_t *plan[2]; /* one done, one running */
 };
 
-/* A forked child may free its copy and nothing else; its parent goes on. */
+/* A forked child may only free its copy; its parent continues. */
 static int use_copy(const struct ranks_self *self, struct copy *copy)
 {
     static const char *const words[] = {"is a forked child",
@@ -77,7 +77,8 @@ static int use_copy(const struct ranks_self *self, struct copy *copy)
         trib_free(comm, copy->memory),
         trib_deregister(comm, x),
         trib_plan_allreduce(comm, &desc, &plan),
-        trib_allreduce(comm, NULL, x, 1000, TRIB_F32, TRIB_SUM), /* its plan is there */
+        trib_allreduce(comm, NULL, x, 1000, TRIB_F32, TRIB_SUM), /* its plan is
+                                                                  * cached */
         trib_barrier(comm),
         trib_plan_start(copy->plan[0]),
         trib_plan_ready(copy->plan[1], 0, 4),

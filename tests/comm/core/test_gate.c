@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Several threads on one communicator: plans, requests and blocking calls at once,
- * started in an order on which the ranks agree; sentences of errors by thread; a thread
- * that waits keeps no other one out.
+ * started in an order on which the ranks agree; error messages per thread; a waiting
+ * thread does not block another one.
  */
 #include "build-config.h"
 #include "comm/core/gate.h"
@@ -14,7 +14,7 @@
 
 enum { TEAM_MOST = 8, ROUNDS = 5, COUNT = 3001 };
 
-/* The order of starts is round by round, and in a round thread by thread. */
+/* Operations start round by round, and thread by thread within a round. */
 struct team {
     struct ranks_self *self;
     trib_comm_t *comm;
@@ -70,7 +70,7 @@ static trib_plan_t *make(struct member *m)
                          .count = length(m));
 }
 
-/* Make the plan, at first and then now and then. */
+/* Create the plan, at first and then now and then. */
 static void renew(struct member *m, int round, trib_plan_t **plan)
 {
     if (*plan && (round + m->number) % 3 != 1)
@@ -79,8 +79,8 @@ static void renew(struct member *m, int round, trib_plan_t **plan)
     *plan = make(m);
 }
 
-/* Each thread has a plan, which it makes anew now and then, and ends in its own way.
- * Plans that tribd sums are made and freed in an order on which the ranks agree. */
+/* Each thread has a plan, which it recreates now and then and frees in its own way.
+ * Plans that tribd sums are created and freed in an order on which the ranks agree. */
 static void *with_plans(void *arg)
 {
     struct member *m = arg;
@@ -179,7 +179,7 @@ static void *with_calls(void *arg)
     return NULL;
 }
 
-/* Messages of each thread have a tag of their own, and need no order. */
+/* Messages of each thread have a separate tag, and need no order. */
 static void *with_messages(void *arg)
 {
     struct member *m = arg;
@@ -205,7 +205,7 @@ static void *with_messages(void *arg)
     return NULL;
 }
 
-/* Each thread reads the sentence of its own failed call. */
+/* Each thread reads the error message of its own failed call. */
 static void *with_errors(void *arg)
 {
     struct member *m = arg;
@@ -287,7 +287,7 @@ static int idle(void *arg)
     return 0;
 }
 
-/* The same with an idle function, which threads that wait call side by side. */
+/* The same with an idle function, which waiting threads call concurrently. */
 static int with_idle(struct ranks_self *self)
 {
     _Atomic int calls = 0;
@@ -307,7 +307,7 @@ static void *wait_for(void *arg)
     return trib_plan_wait(arg) == TRIB_OK ? NULL : arg;
 }
 
-/* Rank 1 comes late to one plan: meanwhile rank 0 makes, starts and frees others. */
+/* Rank 1 is late for one plan; meanwhile rank 0 creates, starts and frees others. */
 static int waits(struct ranks_self *self)
 {
     struct team team = {.self = self, .comm = join(self), .threads = 1};
@@ -346,7 +346,7 @@ TEST_ON(test_waits, "shm", "tcp")
     ranks_pass(.size = 2, .fn = waits, .config = *state, .bare = true);
 }
 
-/* A forked child frees its copy, though a thread of its parent was in a call. */
+/* A forked child frees its copy, although a thread of its parent was in a call. */
 static int forks(struct ranks_self *self)
 {
     trib_comm_t *comm = join(self);
@@ -382,7 +382,7 @@ TEST(test_refused)
     assert_non_null(strstr(trib_last_error(NULL), "threads is 7"));
 }
 
-/* The same of plans and calls that tribd sums. */
+/* The same for plans and calls that tribd sums. */
 TEST_ON(test_with_tribd, "shm", "tcp")
 {
     struct daemon_process d = {.threads = 1};
@@ -391,7 +391,7 @@ TEST_ON(test_with_tribd, "shm", "tcp")
     daemon_need(&d);
     snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d", (const char *)*state,
              d.port);
-    /* On a busy machine tribd may be late, which is warned of. */
+    /* On a busy machine tribd may be late, which logs a warning. */
     ranks_pass(.size = 2, .fn = teams, .config = config, .bare = true,
                .noisy = true);
     ranks_pass(.size = 3, .fn = with_idle, .config = config, .bare = true,

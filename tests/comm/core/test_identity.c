@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The state of a codec belongs to a plan or a name, never to an address. Random numbers
- * are drawn by a seed and a counter: other ones in each call, plan and run, the same on
- * all ranks.
+ * are drawn from a seed and a counter: different in each call, plan and run, the same
+ * on all ranks.
  */
 #include <math.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ static void run(ranks_fn fn, void *arg, int size, const char *config)
     ranks_pass(.size = size, .fn = fn, .arg = arg, .config = config);
 }
 
-/* Over load/store reach, and over sockets. */
+/* Run with load/store reach, and over sockets. */
 static void run_both(ranks_fn fn, const char *settings)
 {
     char config[200];
@@ -32,7 +32,7 @@ static void run_both(ranks_fn fn, const char *settings)
     }
 }
 
-/* Do all ranks have these bytes? */
+/* Check that all ranks have these bytes. */
 static void same_everywhere(struct ranks_self *self, const void *x, size_t bytes,
                             const char *what)
 {
@@ -44,7 +44,7 @@ static void same_everywhere(struct ranks_self *self, const void *x, size_t bytes
             ranks_die(self, "%s: rank %d has other bits", what, r);
 }
 
-/* Another input of each rank in each step. */
+/* Fill with another input for each rank and step. */
 static void fill(float *x, int rank, uint64_t step)
 {
     for (size_t i = 0; i < COUNT; i++)
@@ -134,7 +134,7 @@ TEST(test_two_layers_in_one_buffer)
     run_both(two_layers, "codec=topk:ratio=0.1");
 }
 
-/* ---- what keeps something is refused without a name ---- */
+/* ---- codecs with a state are refused without a name ---- */
 
 static int refuses(struct ranks_self *self)
 {
@@ -195,7 +195,7 @@ TEST(test_what_keeps_nothing_needs_none)
         run(takes, NULL, 3, configs[i]);
 }
 
-/* ---- each call draws anew ---- */
+/* ---- each call draws new numbers ---- */
 
 enum { CALLS = 200, SHAPES = 70 };
 
@@ -207,8 +207,8 @@ static void check_distinct(struct ranks_self *self, const uint64_t *hashes, size
                 ranks_die(self, "results %zu and %zu have the same bits", k, i);
 }
 
-/* The same input in each call, in one buffer; more shapes in turn than plans are kept
- * of. */
+/* The same input in each call, in one buffer; more shapes in turn than the cache keeps
+ * plans. */
 static int draws_anew(struct ranks_self *self)
 {
     static uint64_t hashes[CALLS];
@@ -275,9 +275,9 @@ TEST(test_addresses_that_differ)
         run_both(other_addresses, settings[i]);
 }
 
-/* ---- what noise follows from ---- */
+/* ---- the source of noise ---- */
 
-/* Ranks make their plans in different orders, and start them in one. */
+/* Ranks create their plans in different orders, and start them in one order. */
 static int other_order(struct ranks_self *self)
 {
     trib_plan_t *plans[4];
@@ -296,8 +296,8 @@ TEST(test_order_of_creation)
     run_both(other_order, "codec=none");
 }
 
-/* Results of the same input by: a name, the same again, another one, none, none again,
- * a seed. */
+/* Results of the same input with: a name, the same again, another one, none, none
+ * again, a seed. */
 static int streams(struct ranks_self *self)
 {
     static const char *const names[] = {"a", "a", "b", NULL, NULL, "a"};
@@ -337,8 +337,8 @@ static void run_streams(uint64_t *hashes_out, const char *config)
     munmap(shared, 4096);
 }
 
-/* Runs of one seed draw the same, of another one they do not; a plan's seed overrides
- * it. */
+/* Runs with one seed draw the same numbers, with another seed others; the seed of a
+ * plan overrides it. */
 TEST(test_seeds)
 {
     uint64_t first[8], again[8], other[8];
@@ -364,7 +364,7 @@ static void expect_mismatch(struct ranks_self *self, trib_plan_t *plan,
     ranks_refused(self, st, TRIB_ERR_MISMATCH, words);
 }
 
-/* Rank 1 has loaded a state that is two steps behind. */
+/* Rank 1 has loaded a state that is two steps older. */
 static int other_step(struct ranks_self *self)
 {
     const struct {
@@ -386,7 +386,7 @@ static int other_step(struct ranks_self *self)
     return 0;
 }
 
-/* Two plans of one description; rank 1 takes the wrong one. */
+/* Two plans of one description; rank 1 starts the wrong one. */
 static int other_plan(struct ranks_self *self)
 {
     const struct {
@@ -413,7 +413,7 @@ static int other_seed(struct ranks_self *self)
     return 0;
 }
 
-/* Ranks send frames to the aggregator alone, which compares them. */
+/* Ranks send frames only to the aggregator, which compares them. */
 static int by_aggregators(struct ranks_self *self)
 {
     struct aggregators *aggregators = self->arg;
@@ -481,7 +481,8 @@ static uint64_t *hashes_of(struct ranks_self *self, trib_plan_t *plan, uint64_t 
     return hashes;
 }
 
-/* A plan without a name goes on in another one, which has another key of its own. */
+/* The state of a plan without a name continues in another plan, which has another
+ * key. */
 static int goes_on(struct ranks_self *self)
 {
     const char *codec = *(const char *const *)self->arg;
@@ -495,7 +496,7 @@ static int goes_on(struct ranks_self *self)
     hashes_of(self, plan, 4, 8, whole);
     ranks_ok(self, trib_plan_free(plan));
     plan = make(self, codec, "new", 99);
-    hashes_of(self, plan, 0, 2, parts); /* which is forgotten */
+    hashes_of(self, plan, 0, 2, parts); /* this state is discarded */
     ranks_ok(self, trib_plan_state_load(plan, state, bytes));
     hashes_of(self, plan, 4, 8, parts);
     for (int k = 4; k < 8; k++)

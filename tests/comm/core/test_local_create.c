@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_local_create tells the reason of an error through trib_last_error(NULL).
+ * trib_local_create reports the reason of an error through trib_last_error(NULL).
  */
 #include "tests/harness/tribtest.h"
 

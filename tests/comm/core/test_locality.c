@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks know who is of their host, and sum by it. */
+/* Ranks know which ranks share their host, and sum accordingly. */
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/plan_struct.h"
@@ -9,13 +9,13 @@
 
 enum { COUNT = 5000 };
 
-/* The groups that the job must find: ranks one behind the other, or in turn. */
+/* The expected groups of the job: consecutive or alternating ranks. */
 struct expected {
-    int per_host; /* or in a group */
+    int per_host; /* or per group */
     int leaders;
     const char *kind; /* NULL: host */
-    int in_turn;      /* groups; 0: one behind the other */
-    bool bound;       /* each rank to one of two cores, in turn */
+    int in_turn;      /* number of groups with alternating ranks; 0: consecutive */
+    bool bound;       /* each rank to one of two cores, alternating */
 };
 
 static int group_of(const struct expected *x, int rank)
@@ -104,8 +104,8 @@ static void run(int size, const char *settings, struct expected x)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Reports of ranks that are bound to blocks of cores on hosts like octo, those of the
- * second host the other way round. */
+/* Reports of ranks bound to blocks of cores on hosts like octo, in reverse order on the
+ * second host. */
 static struct trib_locality_report *octo_facts(int size, int per_host)
 {
     struct trib_locality_report *facts = calloc((size_t)size, sizeof(*facts));
@@ -137,7 +137,7 @@ static struct trib_locality_report *octo_facts(int size, int per_host)
     return facts;
 }
 
-/* Two hosts of two packages with four devices each. Leaders are near to as many
+/* Two hosts of two packages with four devices each. Leaders are near different
  * devices. */
 TEST(test_devices)
 {
@@ -161,7 +161,7 @@ TEST(test_devices)
         assert_int_equal(b, SIZE - 1 - a); /* the same cores of the other host */
     }
     trib_locality_ungroup(&near);
-    comm->cfg.leaders = 0; /* by itself it takes them all */
+    comm->cfg.leaders = 0; /* by default it uses them all */
     assert_status(trib_locality_group(comm, 64 << 20, &near, &shape), TRIB_OK);
     assert_int_equal(shape.groups->leaders, 8);
     trib_locality_ungroup(&near);
@@ -184,15 +184,14 @@ static void keep_line(void *arg, trib_log_level_t level, const char *line)
     snprintf(log->text, sizeof(log->text), "%s", line);
 }
 
-/* Ranks of octos, of which rank `lost`, if there is one, knows nothing. */
+/* Ranks of octos; rank `lost`, if any, knows nothing. */
 struct octos {
     int size;
     int groups; /* TRIB_GROUPS */
     int lost;
 };
 
-/* Checks that there are n groups of ranks that follow each other, and the hosts beside
- * them. */
+/* Check that there are n groups of consecutive ranks, next to the groups by host. */
 static void check_octos(struct octos o, const char *kind, int n, struct logged *log)
 {
     enum { PER_HOST = 16 };
@@ -247,7 +246,7 @@ TEST(test_kinds)
     assert_non_null(strstr(log.text, "set TRIB_GROUPS=host"));
 }
 
-/* For hwloc this machine is one of two packages of a core and a device each. */
+/* Make hwloc report this machine as two packages of a core and a device each. */
 static void pretend_pair(void)
 {
     struct trib_layout layout;
@@ -264,8 +263,8 @@ static void pretend_pair(void)
     setenv("HWLOC_XMLFILE", data_path("pair.xml").text, 1);
 }
 
-/* Ranks that are bound to cores in turn are of groups in turn, over shared memory and
- * not. */
+/* Ranks bound to alternating cores are in alternating groups, with and without shared
+ * memory. */
 TEST(test_two_nodes)
 {
     pretend_pair();
@@ -281,7 +280,7 @@ TEST(test_two_nodes)
         (struct expected){4, 2, NULL, 0, true});
 }
 
-/* Ranks that may run anywhere are of no node: rank 0 says that, and they sum by
+/* Ranks that may run anywhere belong to no node: rank 0 logs that, and they sum by
  * hosts. */
 TEST(test_not_bound)
 {
@@ -301,7 +300,7 @@ TEST(test_not_bound)
     ranks_close(&r);
 }
 
-/* Nodes of this machine as it is. */
+/* The real nodes of this machine. */
 TEST(test_here)
 {
     struct trib_layout layout;
@@ -324,7 +323,8 @@ TEST(test_two_hosts)
         (struct expected){2, 2, NULL, 0, false});
 }
 
-/* The last host has one rank: it leads alone, and so do others. */
+/* The last host has one rank: it is the only leader there, and the other hosts use one,
+ * too. */
 TEST(test_uneven)
 {
     run(5, "transport=auto:near=shm,far=tcp,ranks_per_host=2;leaders=2",

@@ -9,7 +9,7 @@
 #include "tests/harness/ranks.h"
 
 #define OPERATIONS 10000
-#define LARGE ((size_t)8 << 20) /* bytes of a buffer that has a segment of its own */
+#define LARGE ((size_t)8 << 20) /* bytes of a buffer with a separate segment */
 
 static int entries(const char *folder, const char *with)
 {
@@ -28,7 +28,7 @@ static int open_files(void)
     return entries("/proc/self/fd", "");
 }
 
-/* KiB; of anonymous and shared memory. */
+/* Return resident KiB of anonymous and shared memory. */
 static long resident(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -42,8 +42,8 @@ static long resident(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* KiB of segments that this process has mapped and touched: its own, and its peers'. By
- * smaps: the counters in /proc/self/status lag behind. */
+/* Return KiB of segments that this process has mapped and touched, its own and those of
+ * its peers. From smaps: the counters in /proc/self/status are delayed. */
 static long shared_resident(void)
 {
     FILE *f = fopen("/proc/self/smaps", "r");
@@ -71,7 +71,7 @@ static trib_stats_t stats_of(struct ranks_self *self, trib_comm_t *comm)
     return s;
 }
 
-/* Operations of all kinds, with the buffers of all kinds. */
+/* Run operations of all kinds, with all kinds of buffers. */
 static void operate(struct ranks_self *self, int from, int to, float *shared)
 {
     static const size_t counts[] = {1, 100, 5000, 40000};
@@ -121,7 +121,7 @@ TEST(test_nothing_grows)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* shared_bytes, beside what the kernel says of this process. */
+/* Compare shared_bytes with the kernel's figure for this process. */
 static void counted_as_the_kernel_does(struct ranks_self *self)
 {
     long kib = shared_resident(), most = 64; /* KiB of other pages */
@@ -140,7 +140,8 @@ static void counted_as_the_kernel_does(struct ranks_self *self)
         ranks_die(self, "%ld KiB became %ld", kib, shared_resident());
 }
 
-/* window * (chunk + a line) * lanes * edges, both ways, and a page of the rest. */
+/* window * (chunk + a line) * lanes * edges, in both directions, and a page for the
+ * rest. */
 static int bounded(struct ranks_self *self)
 {
     const size_t chunk = 16384, window = 4;
@@ -178,8 +179,7 @@ TEST(test_bounded)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Between buffers that all ranks can reach, the sums store every result in its
- * place. */
+/* Between buffers that all ranks can access, sums store every result in place. */
 static int summed_in_place(struct ranks_self *self)
 {
     const size_t n = 1 << 20;
@@ -207,7 +207,7 @@ TEST(test_no_needless_copies)
         assert_int_equal(ranks_run(&job), 0);
 }
 
-/* A size that no host has is refused at once, before any of it is taken. */
+/* A size that exceeds any host is refused at once, before any allocation. */
 static int more_than_all(struct ranks_self *self)
 {
     void *p = self;
@@ -228,8 +228,8 @@ TEST(test_more_than_all)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* 8 GiB for each rank and peer are reserved, and only what is used of them is taken: a
- * host that has not 48 GiB free is no reason to refuse. */
+/* 8 GiB are reserved for each rank and peer, but only used pages are allocated: a host
+ * without 48 GiB of free memory is no reason to refuse. */
 static int sums_in_large_arena(struct ranks_self *self)
 {
     float x = 1;
@@ -247,7 +247,7 @@ TEST(test_large_arena)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Buffers come and go, and peers' imports of them with them. */
+/* Buffers are allocated and freed, and so are the imports of them at peers. */
 static int alloc_loops(struct ranks_self *self)
 {
     int files = 0;
@@ -277,7 +277,8 @@ static int alloc_loops(struct ranks_self *self)
     return 0;
 }
 
-/* A freed buffer is free, though the peers that have mapped it do nothing more. */
+/* A freed buffer is released, although the peers that have mapped it make no further
+ * call. */
 static int large_loops(struct ranks_self *self)
 {
     size_t n = LARGE / sizeof(float);
@@ -292,7 +293,7 @@ static int large_loops(struct ranks_self *self)
         ranks_ok(self, trib_allreduce(self->comm, NULL, p, n, TRIB_F32, TRIB_SUM));
         ranks_ok(self, trib_free(self->comm, p));
         long own = (long)(stats_of(self, self->comm).shared_bytes - bytes) / 1024;
-        long limit = kib + own + 2 * (long)(LARGE / 1024); /* the peer may lag behind */
+        long limit = kib + own + 2 * (long)(LARGE / 1024); /* the peer may be delayed */
         if (shared_resident() > limit)
             ranks_die(self, "loop %d: %ld KiB became %ld", i, kib, shared_resident());
     }
@@ -311,8 +312,8 @@ TEST(test_alloc_and_free)
     assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Sums the mappings of this process of its own and of its peers' memory, each with its
- * address. */
+/* Sum up the mappings of this process, of its own memory and that of peers, each with
+ * its address. */
 static uint64_t mappings(int *n_out)
 {
     FILE *f = fopen("/proc/self/maps", "r");
@@ -331,7 +332,8 @@ static uint64_t mappings(int *n_out)
     return hash;
 }
 
-/* More buffers than one: those of a peer are mapped at their first turn, and stay. */
+/* With several buffers, those of a peer are mapped at their first use and stay
+ * mapped. */
 static int rotates(struct ranks_self *self)
 {
     enum { N = 40, COUNT = 100000 };
@@ -424,7 +426,7 @@ TEST(test_init_twice)
         job.threads = i == 1;
         for (job.size = 1; job.size <= 4; job.size += 3) {
             if (job.threads && job.size > 1)
-                continue; /* threads share the files of their process: counts race */
+                continue; /* threads share the files of their process, so counts race */
             assert_int_equal(ranks_run(&job), 0);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The progress thread: it exists from the first start on, and callers that wait drive
- * in its place.
+ * The progress thread: it exists from the first start on, and waiting callers drive the
+ * engine in its place.
  */
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -22,9 +22,10 @@ static int runs(struct ranks_self *self)
         ranks_ok(self, trib_plan_wait(plan));
         ranks_assert(self, atomic_load(&t->callers) == 0);
     }
-    atomic_store(&t->active, 1); /* as if it had not seen that all is done */
+    atomic_store(&t->active, 1); /* as if it had not noticed that all operations are
+                                  * done */
     ranks_ok(self, trib_allreduce(self->comm, x, x, 3000, TRIB_F32, TRIB_SUM));
-    ranks_assert(self, !atomic_load(&t->active)); /* it need not look */
+    ranks_assert(self, !atomic_load(&t->active)); /* it need not poll */
     trib_progress_thread_caller_enter(self->comm);
     ranks_assert(self, atomic_load(&t->callers) == 1);
     trib_progress_thread_caller_leave(self->comm);

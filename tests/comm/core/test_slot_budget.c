@@ -21,7 +21,7 @@ TEST(test_enough)
             asked));
 }
 
-/* The rest is never less than the share taken, as long as there is more than one
+/* The rest is never smaller than the share taken, as long as there is more than one
  * slot. */
 TEST(test_little)
 {
@@ -40,7 +40,7 @@ TEST(test_little)
     }
 }
 
-/* First slots, then their size, then the last but one. */
+/* First the number of slots, then their size, then the last slot but one. */
 TEST(test_order)
 {
     struct trib_slot_budget w =
@@ -57,7 +57,7 @@ TEST(test_order)
     assert_in_range(w.chunk, 4096, 5000);
 }
 
-/* Not even the smallest: whoever registers will say it. */
+/* Even the smallest does not fit: the registration will report the error. */
 TEST(test_none)
 {
     assert_true(same(trib_slot_budget_fit(asked, 0, 2), asked));
@@ -65,8 +65,9 @@ TEST(test_none)
         same(trib_slot_budget_fit(asked, trib_arena_pinned(1, 4096, 4) - 1, 4), asked));
 }
 
-/* The window grows with the round trip, to as many code words as the link carries
- * meanwhile, but not the chunks; memory bounds it where a rank may have many edges. */
+/* The window grows with the round trip, up to the encoded chunks that the link carries
+ * in that time; chunks do not grow. Memory limits the window if a rank may have many
+ * edges. */
 TEST(test_far)
 {
     static const uint32_t windows[][2] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Steps with neighbours whose parts may be late: nothing is lost, no part is later than
- * it may be, ranks go ahead as far as they may and no further, what is in flight is
- * counted and drained; graphs that do not fit; ranks that die or are stopped.
+ * allowed, ranks run ahead as far as allowed and no further, parts in flight are
+ * counted and drained; graphs that do not match; ranks that die or are stopped.
  */
 #include <math.h>
 
@@ -38,7 +38,7 @@ static trib_in_flight_t in_flight(struct ranks_self *self, trib_plan_t *plan)
     return counts;
 }
 
-/* After a drain, all ranks' vectors and weights have the sums that they began with. */
+/* After a drain, the vectors and weights of all ranks have their initial sums. */
 static void check_sums(struct ranks_self *self, const struct scene *s, const void *x,
                        double weight)
 {
@@ -61,7 +61,7 @@ static void check_sums(struct ranks_self *self, const struct scene *s, const voi
     free(all);
 }
 
-/* No part is in flight on any rank: as many were added as were given. */
+/* No part is in flight on any rank: as many were added as were sent. */
 static void check_drained(struct ranks_self *self, trib_plan_t *plan)
 {
     const trib_in_flight_t c = in_flight(self, plan);
@@ -82,7 +82,7 @@ static void nap(struct ranks_self *self, const struct scene *s, int step)
         usleep((useconds_t)(x >> 8) % 1000);
 }
 
-/* Random graphs and naps, and a drain in the middle and at the end. */
+/* Random graphs and pauses, and a drain in the middle and at the end. */
 static int conserves(struct ranks_self *self)
 {
     const struct scene *s = self->arg;
@@ -132,7 +132,7 @@ TEST_ON(test_conserves, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
     }
 }
 
-/* x / weight tends to the mean, with graphs that change, and parts that are late. */
+/* x / weight converges to the mean, with graphs that change, and late parts. */
 static int consensus(struct ranks_self *self)
 {
     enum { N = 501, STEPS = 150 };
@@ -168,8 +168,8 @@ TEST_ON(test_consensus, "shm", "tcp")
 
 enum { RING_STEPS = 40, RING_LATE = 3, RING_SLOTS = 5000 };
 
-/* In a ring, each rank writes into its vector at each step, at a place of that step. A
- * part must be there `late` steps after, and not before its own step. */
+/* In a ring, each rank writes into its vector at each step, at an index for that step.
+ * A part must arrive at most `late` steps later, and not before its own step. */
 static int bounded(struct ranks_self *self)
 {
     const struct scene s = {.seed = 11};
@@ -202,7 +202,7 @@ TEST_ON(test_bounded, "shm", "tcp")
     ranks_pass(.size = 2, .fn = bounded, .config = *state);
 }
 
-/* Rank 0 goes `late` steps ahead of rank 1, and no further. */
+/* Rank 0 runs `late` steps ahead of rank 1, and no further. */
 static int ahead(struct ranks_self *self)
 {
     enum { N = 20000, LATE = 4, AHEAD = 1, MORE, SEEN };
@@ -210,7 +210,7 @@ static int ahead(struct ranks_self *self)
     const double half = 0.5;
     const trib_neighbors_t g = {sizeof(g), &other, &half, 1, &other, 1};
     trib_plan_t *plan = make(self, N, TRIB_F32, LATE);
-    _Atomic int *phase = &self->slot[-self->rank].phase; /* rank 0's */
+    _Atomic int *phase = &self->slot[-self->rank].phase; /* of rank 0 */
     float *x = calloc(N, sizeof(*x));
     double weight = 1;
 
@@ -252,7 +252,7 @@ static void count_call(void *arg, trib_status_t status)
     ++*(_Atomic int *)(status == TRIB_OK ? arg : NULL);
 }
 
-/* A function is told of the end of steps and of drains. */
+/* A callback is called at the end of steps and of drains. */
 RANKS_TEST_ON(test_tells, ("shm"), .size = 2)
 {
     const int to = (self->rank + 1) % self->size;
@@ -277,7 +277,7 @@ RANKS_TEST_ON(test_tells, ("shm"), .size = 2)
     return 0;
 }
 
-/* From step 7 on, rank 0 does not say the same as rank 1 of one of their edges. */
+/* From step 7 on, rank 0 and rank 1 disagree on one of their edges. */
 static int misfit(struct ranks_self *self)
 {
     const bool gives = *(const bool *)self->arg;
@@ -316,7 +316,7 @@ TEST_ON(test_misfit, "shm", "tcp")
     }
 }
 
-/* One rank drains while the other one gives it a part. */
+/* One rank drains while the other one sends it a part. */
 RANKS_TEST_ON(test_drains_alone, ("shm"), .size = 2, .noisy = true)
 {
     const int other = 1 - self->rank;
@@ -329,7 +329,7 @@ RANKS_TEST_ON(test_drains_alone, ("shm"), .size = 2, .noisy = true)
 
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    while (st == TRIB_OK) /* the drain itself may be done before the offer comes */
+    while (st == TRIB_OK) /* the drain itself may be done before the offer arrives */
         st = trib_barrier(self->comm);
     ranks_expect(self, st, TRIB_ERR_MISMATCH, "a drain of one rank");
     ranks_ok(self, trib_plan_free(plan));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parts for neighbours by a codec: the sums of vectors and weights are kept, x / weight
- * tends to the mean as near as the codec rounds, other codecs than the peer's and
- * codecs that would lose weight are refused.
+ * Encoded parts for neighbours: the sums of vectors and weights are preserved, and x /
+ * weight converges to the mean within the rounding of the codec. Codecs that differ
+ * from the peer's, or that would lose weight, are refused.
  */
 #include <math.h>
 
@@ -14,7 +14,7 @@ struct row {
     const char *codec;
     size_t count;
     int late;
-    double near; /* of x / weight to the mean, behind many steps */
+    double near; /* distance of x / weight from the mean after many steps */
 };
 
 static trib_plan_t *make(struct ranks_self *self, const struct row *row)
@@ -27,7 +27,8 @@ static trib_plan_t *make(struct ranks_self *self, const struct row *row)
     return plan;
 }
 
-/* The sums of all ranks, and how far x / weight is from the mean at most. */
+/* Check the sums over all ranks, and the maximum distance of x / weight from the
+ * mean. */
 static void check(struct ranks_self *self, const struct scene *s, const float *x,
                   double weight, double near)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gather, scatter, all-to-all, scans, and the collectives with counts and offsets,
- * against a plain copy or sum: every dtype, odd lengths, zero counts, gaps between
- * blocks, in place, one round and many, memory that peers reach and memory that they do
- * not, as plans and as blocking calls.
+ * compared with a plain copy or sum: every dtype, odd lengths, zero counts, gaps
+ * between blocks, in place, one round and many, memory that peers can or cannot access,
+ * as plans and as blocking calls.
  */
 #include "build-config.h"
 #include "collectives/schedule/coll_traits.h"
@@ -12,10 +12,10 @@
 #include "tests/harness/ranks.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define APART 40000 /* number of the first element of a block, from block to block */
+#define APART 40000 /* between the first numbers of two blocks */
 #define RANKS 5
 #define BYTES ((size_t)RANKS * 24000 * 8)
-#define STEP 64 /* of BYTES, when they are compared */
+#define STEP 64 /* distance between compared elements of BYTES */
 #define GUARD 0xa5
 
 struct scene {
@@ -53,7 +53,7 @@ static const struct scene scenes[] = {
     {TRIB_EXSCAN, "doubling", false},
 };
 
-/* One call, as all ranks know it. */
+/* One call, as known to all ranks. */
 struct one {
     const struct scene *scene;
     struct oracle oracle;
@@ -61,11 +61,11 @@ struct one {
     size_t count;
     int root;
     bool in_place;
-    bool shared; /* memory of trib_alloc */
+    bool shared; /* memory from trib_alloc */
     size_t chunk;
 };
 
-/* One side of a rank's call. */
+/* One side of the call of a rank. */
 struct side {
     uint8_t *at;
     size_t counts[RANKS], offsets[RANKS];
@@ -80,7 +80,7 @@ static size_t length(const struct one *c, int from, int to)
     return bits % 4 == 0 ? 0 : (size_t)(bits >> 8) % (c->count + 1);
 }
 
-/* The blocks of one side: in the order of ranks or backwards, with gaps. */
+/* Lay out the blocks of one side: in rank order or backwards, with gaps. */
 static void lay_out(const struct one *c, struct side *s)
 {
     const bool backwards = c->bits >> 20 & 1, packed = c->bits >> 21 & 1;
@@ -93,7 +93,7 @@ static void lay_out(const struct one *c, struct side *s)
     }
 }
 
-/* The ranks between which block r of a side goes, of a rank. */
+/* Describe the sides of a rank: the peer of each block r. */
 static void describe(const struct one *c, int rank, struct side *send,
                      struct side *recv)
 {
@@ -126,7 +126,7 @@ static bool takes_all(const struct one *c, int rank)
     return trib_coll_traits(c->scene->coll) & TRIB_COLL_RECV_BLOCKS && is_root(c, rank);
 }
 
-/* Fills what a rank gives, as it lies in a buffer. */
+/* Fill in the input of a rank, with the layout of its buffer. */
 static void fill(const struct one *c, int rank, const struct side *send, uint8_t *to)
 {
     const size_t size = trib_dtype_size(c->oracle.dtype);
@@ -174,14 +174,14 @@ static void check_scan(struct ranks_self *self, const struct one *c, const uint8
     struct oracle some = c->oracle;
 
     some.size = self->rank + (c->scene->coll == TRIB_SCAN);
-    /* Of an exclusive scan rank 1 gets the elements of rank 0 as they are. */
+    /* In an exclusive scan, rank 1 gets the elements of rank 0 unchanged. */
     const bool copied = some.size == 1 && c->scene->coll == TRIB_EXSCAN;
     for (size_t i = 0; i < c->count && some.size; i++)
         compare(self, c, got + i * size,
                 copied ? oracle_copied(&some, 0, i) : oracle_reduced(&some, i), i);
 }
 
-/* The whole receive buffer: blocks, and what no call may touch. */
+/* Check the whole receive buffer: blocks, and bytes that no call may touch. */
 static void check(struct ranks_self *self, const struct one *c, const struct side *send,
                   const struct side *recv, const uint8_t *before, const uint8_t *got)
 {
@@ -212,7 +212,7 @@ static void check(struct ranks_self *self, const struct one *c, const struct sid
                     at + i);
         }
         if (c->in_place && trib_coll_sums(c->scene->coll))
-            return; /* other blocks of the input may have served for partial sums */
+            return; /* other blocks of the input may have been used for partial sums */
     }
     if (trib_coll_is_prefix(c->scene->coll)) {
         check_scan(self, c, got);
@@ -220,7 +220,7 @@ static void check(struct ranks_self *self, const struct one *c, const struct sid
     }
     for (size_t i = 0; i < BYTES; i++) {
         if (i % STEP == 0 && memcmp(before + i, got + i, STEP) == 0)
-            i += STEP - 1; /* most of the buffer, in steps that take no time */
+            i += STEP - 1; /* most of the buffer, in steps to save time */
         else if (!touched[i] && before[i] != got[i])
             die(self, c, "a byte outside of all blocks has changed");
     }
@@ -282,7 +282,7 @@ static trib_status_t call_plan(trib_comm_t *comm, const struct one *c, int rank,
     st = trib_plan_start_with(plan, from, to);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    if (st == TRIB_OK && !c->in_place) { /* a plan is started often */
+    if (st == TRIB_OK && !c->in_place) { /* a plan is started several times */
         st = trib_plan_start_with(plan, from, to);
         if (st == TRIB_OK)
             st = trib_plan_wait(plan);
@@ -291,7 +291,7 @@ static trib_status_t call_plan(trib_comm_t *comm, const struct one *c, int rank,
     return st == TRIB_OK ? freed : st;
 }
 
-/* In place by NULL, by the same pointer, or by the own block of the longer buffer. */
+/* In place: NULL, the same pointer, or the rank's block of the longer buffer. */
 static void say_place(const struct one *c, int rank, const struct side *send,
                       const struct side *recv, void **from, void **to)
 {
@@ -342,7 +342,7 @@ static void run_one(struct ranks_self *self, const struct one *c, uint8_t *const
             ? call_blocking(self->comm, c, rank, &send, &recv, from, to)
             : call_plan(self->comm, c, rank, &send, &recv, from, to);
     if (st == TRIB_ERR_UNSUPPORTED)
-        return; /* such as halving-doubling of a number of ranks */
+        return; /* such as halving-doubling with some numbers of ranks */
     if (st != TRIB_OK)
         die(self, c, trib_last_error(self->comm));
     check(self, c, &send, &recv, before, out);
@@ -404,7 +404,7 @@ TEST_ON(test_all, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
                    .seconds = 200);
 }
 
-/* With tribd, which sums all-reduces, ranks do these by themselves. */
+/* With tribd, which only sums all-reduces, the ranks run these without it. */
 static int with_tribd(struct ranks_self *self)
 {
     float x[4096];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages from rank to rank against what was sent: random pairs and tags, rings, long
- * ones, in every order of both ends, beside collectives; what is refused, what does not
- * match, and ranks that die.
+ * Messages from rank to rank compared with the data sent: random pairs and tags, rings,
+ * long ones, in every order of both ends, concurrent with collectives; refused calls,
+ * mismatches, and ranks that die.
  */
 #include "tests/comm/messages.h"
 
@@ -21,7 +21,7 @@ TEST_ON(test_random, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
     }
 }
 
-/* Under settings of which messages take note. */
+/* With settings that affect messages. */
 TEST(test_settings)
 {
     static const char *const settings[] = {"progress=caller",
@@ -39,7 +39,7 @@ TEST(test_settings)
                    .config = settings[k]);
 }
 
-/* Many short messages that wait for receives in the opposite order of tags. */
+/* Many short messages wait for receives in the opposite order of tags. */
 RANKS_TEST_ON(test_crossing, ("shm", "tcp", IF_UCX("ucx")), .size = 2)
 {
     enum { N = 700 };
@@ -64,8 +64,9 @@ RANKS_TEST_ON(test_crossing, ("shm", "tcp", IF_UCX("ucx")), .size = 2)
     return 0;
 }
 
-/* A ring of plans: each passes on what it had from the left, from other memory each
- * time, by turns of malloc and of trib_alloc, until all have come round. */
+/* A ring of plans: each rank forwards the message from its left, from other memory
+ * each time, alternating between malloc and trib_alloc, until all messages have come
+ * round. */
 static int ring(struct ranks_self *self)
 {
     const size_t n = *(const size_t *)self->arg;
@@ -114,8 +115,8 @@ TEST_ON(test_ring, "shm", "tcp", IF_UCX("ucx"))
                    .config = *state);
 }
 
-/* A sender that is ahead by many messages, of any length, and blocks in none of the
- * short ones that have room. */
+/* A sender that is many messages ahead, of any length, and never blocks in a short one
+ * that has room. */
 static int ahead(struct ranks_self *self)
 {
     enum { N = 2000 };
@@ -142,7 +143,7 @@ TEST_ON(test_ahead, "shm", "tcp")
     ranks_pass(.size = 3, .fn = ahead, .config = *state);
 }
 
-/* Both send a short message before they receive. */
+/* Both ranks send a short message before they receive. */
 RANKS_TEST_ON(test_head_on, ("shm", "tcp"), .size = 2)
 {
     float x[1024] = {0}, y[1024];
@@ -188,7 +189,7 @@ static void refused_arguments(struct ranks_self *self)
                  trib_plan_recv(NULL, &x, 1, TRIB_F32, 0, 0, &p) == TRIB_ERR_INVALID);
 }
 
-/* A plan of messages refuses what it cannot do, with a sentence. */
+/* A plan of messages refuses unsupported calls with an error message. */
 static int refusals(struct ranks_self *self)
 {
     trib_plan_t *send, *recv;
@@ -215,7 +216,7 @@ static int refusals(struct ranks_self *self)
     ranks_refused(self, trib_plan_sent(send, &mask, NULL), TRIB_ERR_UNSUPPORTED,
                   WORDS("keeps no state"));
     ranks_ok(self, trib_plan_start(recv));
-    if (self->rank == 0) { /* rank 1 sends when this is through */
+    if (self->rank == 0) { /* rank 1 sends after this */
         ranks_refused(self, trib_plan_start(recv), TRIB_ERR_BUSY, WORDS("wait for it"));
         ranks_refused(self, trib_plan_free(recv), TRIB_ERR_BUSY,
                       WORDS("still running"));
@@ -243,10 +244,11 @@ TEST_ON(test_refusals, "shm", "tcp")
 struct misfit {
     size_t count;
     trib_dtype_t dtype;
-    bool late; /* the receive comes after the message */
+    bool late; /* the receive starts after the message was sent */
 };
 
-/* Rank 0 sends other elements than rank 1 receives: both are told so, by names. */
+/* Rank 0 sends other elements than rank 1 receives: both get an error that names the
+ * ranks. */
 static int misfit(struct ranks_self *self)
 {
     const struct misfit *m = self->arg;
@@ -265,7 +267,7 @@ static int misfit(struct ranks_self *self)
     st = trib_plan_start(plan);
     if (st == TRIB_OK)
         st = trib_plan_wait(plan);
-    while (st == TRIB_OK) /* a short one is done before anybody looks at it */
+    while (st == TRIB_OK) /* a short message completes before the peer checks it */
         st = trib_barrier(self->comm);
     ranks_expect(self, st, TRIB_ERR_MISMATCH, "sizes that differ");
     char sent[40];
@@ -290,8 +292,8 @@ TEST_ON(test_misfit, "shm", "tcp")
                    .config = *state, .noisy = true);
 }
 
-/* A long message is one entry of its sender and one of its receiver: the elements cross
- * in one copy, out of memory of malloc and of trib_alloc. */
+/* A long message is one entry of its sender and one of its receiver: the elements are
+ * copied once, from memory of malloc and of trib_alloc. */
 RANKS_TEST_ON(test_one_copy, ("shm"), .size = 2)
 {
     enum { N = 300000 };
@@ -317,8 +319,8 @@ RANKS_TEST_ON(test_one_copy, ("shm"), .size = 2)
 }
 
 /* Rank 1 dies while others wait for its messages, or send to it. */
-/* A receive that is started leaves a long message where it is: the caller may be about
- * to send what its own peer waits for. */
+/* Starting a receive does not read a long message: the caller may first have to send a
+ * message that its peer waits for. */
 RANKS_TEST(test_start_reads_nothing, .size = 2,
            .config = "transport=shm,progress=caller")
 {
@@ -328,7 +330,7 @@ RANKS_TEST(test_start_reads_nothing, .size = 2,
     trib_request_t *request;
 
     x[N - 1] = self->rank == 0 ? 5 : 0;
-    if (self->rank == 0) /* the first message makes the pair known to each other */
+    if (self->rank == 0) /* the first message connects the pair */
         ranks_ok(self, trib_send(self->comm, x, 1, TRIB_F32, 1, 2));
     else
         ranks_ok(self, trib_recv(self->comm, x, 1, TRIB_F32, 0, 2));
@@ -391,7 +393,7 @@ TEST_ON(test_death, "shm", "tcp", IF_UCX("ucx"))
     }
 }
 
-/* Nobody answers: a receive, and a send of a message that is not short. */
+/* No peer answers: a receive, and a send of a message that is not short. */
 static int alone(struct ranks_self *self)
 {
     static float x[5000];
@@ -420,7 +422,7 @@ TEST_ON(test_alone, "shm", "tcp")
                              : "transport=tcp,timeout_ms=400");
 }
 
-/* Where there is a tribd, dense vectors go to it, and messages go beside them. */
+/* With a tribd, dense vectors go through it, and messages go directly. */
 TEST(test_beside_tribd)
 {
     const struct messages s = {.seed = 3, .n = 100, .tags = 4, .largest = 100000};

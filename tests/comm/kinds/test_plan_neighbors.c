@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps with neighbours against a plain simulation of all ranks: random graphs and
- * shares, which change at each step; sums stay what they were; push-sum finds the mean;
- * graphs that do not fit.
+ * Steps with neighbours compared with a plain simulation of all ranks: random graphs
+ * and shares, which change at each step; sums are preserved; push-sum finds the mean;
+ * graphs that do not match.
  */
 #include <math.h>
 
@@ -13,8 +13,8 @@
 
 enum { STEPS = 12 };
 
-/* One element, or the weight, of all ranks, one step on, rounded as the library rounds
- * it. */
+/* Simulate one step of one element, or of the weight, on all ranks, with the rounding
+ * of the library. */
 static void simulate(const struct scene *s, int size, int step, bool is_float,
                      double *x)
 {
@@ -74,7 +74,7 @@ static int steps(struct ranks_self *self)
         const trib_status_t st = trib_plan_start_neighbors(plan, &graph.g, x, &weight);
         if (st != TRIB_OK || trib_plan_wait(plan) != TRIB_OK)
             ranks_die(self, "step %d: %s", step, trib_last_error(self->comm));
-        if (step % 5 == self->rank % 5) /* some are behind */
+        if (step % 5 == self->rank % 5) /* some ranks are late */
             usleep(500);
     }
     check_element(self, s, 0, STEPS, weight, true);
@@ -104,8 +104,8 @@ TEST_ON(test_steps, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
     }
 }
 
-/* SGP's graph: one peer at distance 1, 2, 4, …; log2 of the ranks steps give the
- * mean. */
+/* The graph of SGP: one peer at distance 1, 2, 4, …; after log2(ranks) steps each rank
+ * has the mean. */
 static int exponential(struct ranks_self *self)
 {
     enum { N = 5003 };
@@ -148,7 +148,7 @@ TEST_ON(test_exponential, "shm", "tcp")
 
 enum wrong { NOT_EXPECTED, NOT_SENT, LATER, LENGTH, WRONGS };
 
-/* Rank 0 and rank 1 do not say the same of an edge in step 3. */
+/* Rank 0 and rank 1 disagree on an edge in step 3. */
 static int misfit(struct ranks_self *self)
 {
     const enum wrong wrong = *(const enum wrong *)self->arg;
@@ -180,7 +180,7 @@ static int misfit(struct ranks_self *self)
         if (st == TRIB_OK)
             st = trib_plan_wait(plan);
     }
-    while (st == TRIB_OK) /* a rank without neighbours is soon through */
+    while (st == TRIB_OK) /* a rank without neighbours finishes early */
         st = trib_barrier(self->comm);
     ranks_expect(self, st, TRIB_ERR_MISMATCH, texts[wrong]);
     if (!ranks_has(trib_last_error(self->comm), WORDS(texts[wrong])))

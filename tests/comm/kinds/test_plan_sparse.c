@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sparse all-reduces against a plain sum: every type, odd lengths, every density, on
- * every transport and at a tribd, with other counts in each start; what is refused;
+ * Sparse all-reduces compared with a plain sum: every type, odd lengths, every density,
+ * on every transport and at a tribd, with other counts in each start; refused calls;
  * ranks and tribds that die.
  */
 #include <math.h>
@@ -35,7 +35,7 @@ TEST_ON(test_sums, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
     }
 }
 
-/* Vectors that no rank could hold: few pairs take few messages. */
+/* Vectors that no rank could store: few pairs need few messages. */
 RANKS_TEST_ON(test_long_vector, ("shm", "tcp"), .size = 3)
 {
     uint64_t indices[3] = {0, 0, (uint64_t)1 << 36}, got[20];
@@ -157,7 +157,7 @@ TEST(test_refusals)
     ranks_pass(.size = 2, .fn = refusals);
 }
 
-/* The settings of dense vectors, and what else a plan can be asked for. */
+/* The settings of dense vectors, and other fields of a plan. */
 static int beside_settings(struct ranks_self *self)
 {
     const uint64_t index = 1500;
@@ -192,7 +192,7 @@ TEST(test_beside_settings)
                .config = "transport=tcp;codec=int8;quorum=0.5,deadline=20ms");
 }
 
-/* One rank sums a dense vector where the others sum a sparse one, or expects more
+/* One rank sums a dense vector while the others sum a sparse one, or expects more
  * pairs. */
 static int mismatch(struct ranks_self *self)
 {
@@ -232,7 +232,7 @@ RANKS_TEST(test_poison, .size = 3, .config = "check=finite", .noisy = true)
     trib_plan_t *plan = NULL;
     trib_sparse_desc_t d = sized(trib_sparse_desc_t, .length = 1000);
 
-    /* Rank 1 may be through before another has left the barrier. */
+    /* Rank 1 may be done before another rank has left the barrier. */
     trib_status_t st = trib_barrier(self->comm);
     if (st == TRIB_OK)
         st = trib_plan_sparse(self->comm, &d, &plan);
@@ -247,7 +247,7 @@ RANKS_TEST(test_poison, .size = 3, .config = "check=finite", .noisy = true)
     return 0;
 }
 
-/* Rank 1 dies in the middle of many starts; the others name it, in time. */
+/* Rank 1 dies during many starts; the others name it, in time. */
 static int dies(struct ranks_self *self)
 {
     const struct scene s = {.length = 100003,
@@ -305,7 +305,7 @@ TEST_ON(test_death, "shm", "tcp", IF_UCX("ucx"))
 
 /* ---- at a tribd ------------------------------------------------------------------ */
 
-/* The plan is summed by tribd, and says so. */
+/* Check that tribd sums the plan, and that the plan reports it. */
 static void check_served(struct ranks_self *self)
 {
     const uint64_t index = 7;
@@ -322,7 +322,7 @@ static void check_served(struct ranks_self *self)
     ranks_ok(self, trib_plan_free(plan));
 }
 
-/* What ranks alone give, to the bit: one tribd adds in the order of ranks, too. */
+/* Compare with ranks alone, bit for bit: one tribd adds in rank order as well. */
 static void compare_alone(struct ranks_self *self, const struct scene *s)
 {
     const size_t bytes = s->length * trib_dtype_size(s->dtype);
@@ -391,7 +391,7 @@ TEST(test_at_tribd)
     daemon_end(&d);
 }
 
-/* tribd is killed amid starts: they are done again, and counted once. */
+/* tribd is killed during starts: they are repeated, and counted once. */
 static int go_on(struct ranks_self *self)
 {
     enum { TIMES = 12 };
@@ -416,14 +416,14 @@ TEST(test_tribd_is_killed)
     struct ranks r;
 
     start_daemon(&d, config, sizeof(config));
-    strcat(config, ";chunk=4096"); /* the ranks then make regions */
+    strcat(config, ";chunk=4096"); /* the ranks then use regions */
     assert_true(ranks_start(&r, &job));
     while (r.slots[1].count < 3 && !ranks_poll(&r))
         usleep(100);
     daemon_signal(&d, SIGKILL);
     ranks_wait(&r);
     assert_int_equal(ranks_failed(&r), 0);
-    assert_true(r.slots[1].warnings > 0); /* it says that tribd is lost */
+    assert_true(r.slots[1].warnings > 0); /* a warning says that tribd is lost */
     ranks_close(&r);
     daemon_end(&d);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pairs in any order, with indices that occur more than once.
+ * Pairs in any order, with repeated indices.
  */
 #include "tests/harness/tribtest.h"
 
@@ -36,7 +36,7 @@ TEST(test_sorted_stay)
     assert_int_equal(s.room, 0);
 }
 
-/* Each type, against a search through all that was given. */
+/* Compare each type with a search through all inputs. */
 static void check(const struct oracle *o, const uint64_t *indices, size_t n,
                   const struct trib_pairs_input *out)
 {
@@ -85,7 +85,7 @@ TEST(test_any_order)
     }
 }
 
-/* The values of an index are added as they were given. */
+/* The values of an index are added in the order of the input. */
 TEST(test_order_of_sums)
 {
     const uint64_t indices[] = {5, 1, 5, 1, 5};
@@ -104,7 +104,7 @@ TEST(test_order_of_sums)
     trib_sorted_pairs_free(&s);
 }
 
-/* Memory of a short start is enough for shorter ones, and grows for longer ones. */
+/* Memory of a short start is sufficient for shorter ones, and grows for longer ones. */
 TEST(test_memory_grows)
 {
     static uint64_t indices[MOST];

@@ -5,8 +5,8 @@
 
 enum { ROUNDS = 16, WAY_NS = 50000 };
 
-/* Barriers through rank 0, whose word takes WAY_NS to the other rank, as the other's
- * does to it; ahead: of the other's clock. */
+/* Play barriers through rank 0: a message takes WAY_NS in each direction; ahead: of the
+ * other rank's clock. */
 static void play(int64_t ahead, struct trib_clock_round *ours,
                  struct trib_clock_round *first)
 {
@@ -38,7 +38,7 @@ TEST(test_offsets)
     }
 }
 
-/* One clock is the likeliest explanation of bounds that allow it. */
+/* If the bounds allow it, a single clock is the most likely explanation. */
 TEST(test_one_clock)
 {
     struct trib_clock_round ours[ROUNDS], first[ROUNDS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_opts_t.allgather: ranks meet over an exchange of the program's, here an array
- * and a barrier of threads. A function that fails, that leaves out, swaps or adds
- * blocks, and a rank that cannot go on: each becomes a sentence on all ranks.
+ * trib_opts_t.allgather: ranks connect through an exchange of the program, here an
+ * array and a barrier of threads. A function that fails, or that omits, swaps or adds
+ * blocks, and a rank that cannot continue, each cause an error message on all ranks.
  */
 #include "boot/boot.h"
 #include "build-config.h"
@@ -18,9 +18,9 @@ enum lie {
     LEAVES_OUT,
     SWAPS,
     ADDS,
-    OLD_MEETING, /* rank 1 is of a release whose layout of this exchange is another */
-    OLD_RELEASE, /* rank 1 is of a release that only its name tells from this one */
-    OLD_MESSAGE, /* rank 1's release said its name in the first message only */
+    OLD_MEETING, /* rank 1 is of a release with another layout of this exchange */
+    OLD_RELEASE, /* rank 1 is of a release that differs only in its name */
+    OLD_MESSAGE, /* the release of rank 1 sent its name in the first message only */
     OLD_BUILD, /* rank 1 has a build of this release with other messages */
 };
 
@@ -30,7 +30,7 @@ struct board {
     char *blocks;
     size_t bytes;
     _Atomic bool broken;
-    enum lie lie; /* of rank 1's function, */
+    enum lie lie; /* the lie of the function of rank 1, */
     int at; /* in this exchange */
 };
 
@@ -40,7 +40,7 @@ struct seat {
     int calls;
 };
 
-/* Rank 1's block, as another release would have made it. */
+/* Replace the block of rank 1 by one of another release. */
 static void grow_old(enum lie lie, char *block, size_t bytes)
 {
     char *body = block + bytes - TRIB_BOOT_BLOB_MAX;
@@ -91,16 +91,16 @@ static int gather(void *arg, const void *in, void *out, size_t bytes)
 struct scene {
     struct board board;
     trib_status_t status; /* of trib_init, */
-    const char *words[3]; /* and its sentence on rank 1 */
-    const char *others; /* a word of the others' sentences */
+    const char *words[3]; /* and parts of its error message on rank 1 */
+    const char *others; /* part of the error messages of the others */
     const char *broken_config; /* of rank 1 */
-    int told; /* ranks that rank 1 was told of; 0: as many as there are */
+    int told; /* number of ranks passed to rank 1; 0: the real number */
     trib_status_t status_1; /* of rank 1, where it differs */
-    bool late; /* only rank 1 sees it, after the last exchange */
+    bool late; /* only rank 1 detects it, after the last exchange */
 };
 
-/* Rank 1 has left when no exchange was to come: trib_init or the first operation says
- * so, in the words of the transport. */
+/* Rank 1 failed after the last exchange: trib_init or the first operation reports it,
+ * in the words of the transport. */
 static void late(struct ranks_self *self, trib_status_t st, trib_comm_t *comm)
 {
     float x = 1;
@@ -168,7 +168,7 @@ TEST(test_meets)
     run((struct scene){.board.at = -1}, 2, "transport=shm");
     run((struct scene){.board.at = -1}, 3, "transport=tcp");
     run((struct scene){.board.at = -1}, 5, "transport=auto");
-    /* The secret came along: without one this setting is refused. */
+    /* The secret was passed on: without one this setting is refused. */
     run((struct scene){.board.at = -1}, 3, "transport=tcp;seal=1");
     run((struct scene){.board.at = -1}, 1, "transport=auto");
 }
@@ -215,7 +215,7 @@ TEST(test_lies)
     }
 }
 
-/* Rank 1 cannot go on, or was told something else: the others are told why. */
+/* Rank 1 cannot continue, or got other settings: the others get the reason. */
 TEST(test_cannot)
 {
     run((struct scene){.board.at = -1,
@@ -239,12 +239,12 @@ TEST(test_cannot)
         3, "transport=shm");
 }
 
-/* Ranks of other releases and builds are named, on all ranks alike. */
+/* Ranks of other releases and builds are named, in the same way on all ranks. */
 TEST(test_other_release)
 {
     static const struct {
         enum lie lie;
-        int at; /* 0 is the meeting, 1 the first message of the wireup */
+        int at; /* 0 is the boot exchange, 1 the first message of the wireup */
         const char *words;
     } rows[] = {
         {OLD_MEETING, 0, "install the same version"},

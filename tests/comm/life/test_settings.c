@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings whose values are names: each wrong one gets a sentence, and no other.
+ * Settings whose values are names: each wrong one causes exactly one error message.
  */
 #include "base/config_report.h"
 #include "tests/harness/tribtest.h"
@@ -45,7 +45,7 @@ TEST(test_names)
     }
 }
 
-/* trib_init refuses the same, also of one rank, which sums nothing. */
+/* trib_init refuses the same values, even for one rank, which sums nothing. */
 TEST(test_init)
 {
     static const char *const configs[] = {"codec=topq",    "algorithm=rinq",
@@ -62,7 +62,7 @@ TEST(test_init)
     }
 }
 
-/* A sentence that is there already stays, and counts as a fault. */
+/* An earlier error message stays, and counts as a fault. */
 TEST(test_earlier_sentence)
 {
     struct trib_config cfg;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Newcomers are taken in: sums over all ranks, of every dtype and of odd sizes, in
- * place and not, with the same bits on all; one at a time and several at once; from one
- * rank on; again and again; after a loss. A plan with error feedback goes along, and
- * nothing that it holds back is lost. tests/fault/test_grow_faults has losses at any
- * time.
+ * Newcomers join: sums over all ranks, of every dtype and of odd sizes, in place and
+ * not, with the same bits on all; one newcomer at a time and several at once; starting
+ * with one rank; repeatedly; after a loss. A plan with error feedback moves along, and
+ * its residual is not lost. tests/fault/test_grow_faults has losses at any time.
  */
 #include "build-config.h"
 #include "tests/comm/growing.h"
@@ -14,20 +13,21 @@
 
 struct growth {
     int members, newcomers;
-    int most; /* in a call */
+    int most; /* newcomers per call */
     int listens; /* the rank that listens */
-    bool loses; /* a member dies before newcomers come */
+    bool loses; /* a member dies before newcomers join */
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
 };
 
-/* A rank's plan, and how often it was started. */
+/* The plan of a rank, and its number of starts. */
 enum { N = 1237 };
 static trib_plan_t *plan;
 static int64_t steps;
-static float held[N]; /* what it holds back */
+static float held[N]; /* its residual */
 
-/* The result is what all ranks have sent, by what each holds back before and after. */
+/* Check that the result is the sum of all contributions, computed from the residuals
+ * before and after. */
 static void start_plan(struct ranks_self *self)
 {
     static float in[N], out[N], after[N];
@@ -47,7 +47,7 @@ static void start_plan(struct ranks_self *self)
     steps++;
 }
 
-/* The plan goes on in comm, also on a rank that has none. */
+/* Move the plan to comm, also on a rank without one. */
 static void move_plan(struct ranks_self *self, trib_comm_t *comm)
 {
     trib_plan_t *old = plan;
@@ -76,7 +76,7 @@ static void shrink(struct ranks_self *self)
     self->comm = smaller;
 }
 
-/* Steps, with a call of trib_comm_grow at each, until the job has so many ranks. */
+/* Run steps, with a call of trib_comm_grow at each, until the job has `size` ranks. */
 static void step_until(struct ranks_self *self, trib_listener_t *l, int size)
 {
     const struct growth *g = self->arg;

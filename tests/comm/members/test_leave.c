@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a communicator: plans come first, and all ranks leave together.
+ * The end of a communicator: plans are freed first, and all ranks disconnect together.
  */
 #include <sys/mman.h>
 
@@ -50,7 +50,7 @@ static void sum(struct ranks_self *self, trib_comm_t *comm)
 }
 
 /* Each rank frees its communicators in another order, and a sum between two of them
- * shows that none waits. */
+ * shows that none blocks. */
 static int tries(struct ranks_self *self)
 {
     trib_comm_t *comm, *parts[COMMS];
@@ -82,7 +82,7 @@ static int tries(struct ranks_self *self)
     return 0;
 }
 
-/* A request that was started before completes, and a plan is refused. One rank tries,
+/* A request that was started earlier completes, and a plan is refused. One rank tries,
  * the others wait. */
 static int tries_with_requests(struct ranks_self *self)
 {
@@ -111,10 +111,10 @@ static int tries_with_requests(struct ranks_self *self)
 }
 
 /* A barrier that fails while a request is not freed yet: the caller gets its error when
- * the communicator is freed. An odd rank frees by trib_free_comm. */
+ * the communicator is freed. An odd rank calls trib_free_comm. */
 static int tries_in_vain(struct ranks_self *self)
 {
-    _Atomic int *started = self->arg; /* ranks whose barrier is under way */
+    _Atomic int *started = self->arg; /* ranks that have started the barrier */
     int64_t x = 1, y = 0;
     trib_comm_t *comm;
     trib_request_t *request;

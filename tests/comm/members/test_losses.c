@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks that are lost, as numbers: one or two that are killed, one that is stopped,
- * one that has left.
+ * The numbers of lost ranks: one or two that are killed, one that is stopped, one that
+ * has disconnected.
  */
 #include "build-config.h"
 #include "tests/harness/ranks.h"
@@ -30,7 +30,7 @@ static void end(struct ranks_self *self)
     raise(l->how == END_STOPPED ? SIGSTOP : SIGKILL);
 }
 
-/* The victims, and no others, are lost; *n_out grows until all are. */
+/* Return true if the victims, and no others, are lost; *n_out grows until all are. */
 static bool all_are_lost(struct ranks_self *self)
 {
     const struct loss *l = self->arg;
@@ -44,7 +44,7 @@ static bool all_are_lost(struct ranks_self *self)
     return n == __builtin_popcount(l->victims);
 }
 
-/* Waits until all that are left have come this far. */
+/* Wait until all remaining ranks have reached this phase. */
 static void meet(struct ranks_self *self, int phase)
 {
     atomic_store(&self->slot->count, (uint64_t)phase);
@@ -60,7 +60,7 @@ static int tells(struct ranks_self *self)
     int n = -1, rank = -1;
 
     ranks_ok(self, trib_init(&self->opts, &self->comm));
-    for (int i = 0; i < 3; i++) /* each meets each */
+    for (int i = 0; i < 3; i++) /* all ranks connect to each other */
         ranks_ok(self, trib_allreduce(self->comm, NULL, &x, 1, TRIB_F32, TRIB_SUM));
     ranks_assert(self, trib_comm_lost(self->comm, NULL, 1, &n) == TRIB_ERR_INVALID);
     ranks_assert(self, trib_comm_lost(self->comm, &n, -1, &n) == TRIB_ERR_INVALID);
@@ -71,7 +71,7 @@ static int tells(struct ranks_self *self)
     meet(self, 1);
     if (is_victim(l, self->rank))
         end(self);
-    if (l->how == END_LEFT) /* it waits for the others, who find that out */
+    if (l->how == END_LEFT) /* it waits for the others, which detect that */
         ranks_assert(self,
                      trib_allreduce(self->comm, NULL, &x, 1, TRIB_F32, TRIB_SUM) < 0);
     while (!all_are_lost(self)) {
@@ -87,7 +87,7 @@ static int tells(struct ranks_self *self)
     return 0;
 }
 
-/* True if all have come to that phase; victims to the first alone. */
+/* Return true if all ranks have reached that phase; victims reach only the first. */
 static bool all_have_met(const struct ranks *r, uint64_t phase)
 {
     const struct loss *l = r->job.arg;

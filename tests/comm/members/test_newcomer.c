@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Newcomers that are refused, and what they hear: other settings, another secret,
- * strangers, ranks of a start. Those that leave, die, stop or lie cost the job a call
- * of trib_comm_grow, and nothing else.
+ * Newcomers that are refused, and the error they get: other settings, another secret,
+ * unauthenticated peers, ranks of a start. Newcomers that disconnect, die, stop or lie
+ * cost the job one call of trib_comm_grow, and nothing else.
  */
 #include <sys/socket.h>
 
@@ -22,15 +22,15 @@ enum how {
     OTHER_SETTING,
     OTHER_SECRET,
     NO_SECRET,
-    A_RANK, /* of a start */
+    A_RANK, /* a rank of a start */
     GARBAGE,
     DIES_WAITING,
     DIES_ADMITTED,
     STOPS_WAITING,
     STOPS_ADMITTED,
-    LIES, /* takes part in no exchange, and ticks */
-    SHORT, /* gives other bytes than are due */
-    GIVES_UP, /* its idle function */
+    LIES, /* takes part in no exchange, and sends ticks */
+    SHORT, /* sends another number of bytes than expected */
+    GIVES_UP, /* its idle function aborts */
     HOWS
 };
 
@@ -40,8 +40,8 @@ struct trial {
     struct growing_board *board;
 };
 
-/* The members take newcomers in, until the newcomer has had its way and an honest one
- * has come as well. */
+/* Let members accept newcomers until the newcomer under test is done and a correct one
+ * has joined as well. */
 static int be_member(struct ranks_self *self, const struct trial *t)
 {
     trib_listener_t *l = NULL;
@@ -275,7 +275,7 @@ TEST(test_nobody)
     assert_int_equal(trib_listener_waiting(NULL), 0);
     assert_int_equal(trib_comm_grow(comm, l, -1, &none), TRIB_ERR_INVALID);
     assert_int_equal(trib_comm_grow(comm, l, 1, NULL), TRIB_ERR_INVALID);
-    /* This thread cannot let itself in. */
+    /* This thread cannot accept itself. */
     assert_int_equal(trib_join(trib_listener_text(l), &opts, &none), TRIB_ERR_BOOT);
     assert_non_null(strstr(trib_last_error(NULL), "trib_comm_grow"));
     trib_listener_close(l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators made of others: colours, keys, nesting, independence.
+ * Communicators created from others: colours, keys, nesting, independence.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include "build-config.h"
 #include "tests/harness/ranks.h"
 
-/* The sum of one number over a communicator. */
+/* Return the sum of one number over a communicator. */
 static long sum(struct ranks_self *self, trib_comm_t *comm, long x)
 {
     int64_t v = x;
@@ -83,7 +83,7 @@ static int nested(struct ranks_self *self)
     trib_comm_t *chain[4] = {self->comm};
     int depth = 0;
 
-    /* The upper half splits again and again, the lower half has left it by then. */
+    /* The upper half splits again and again; the lower half has left by then. */
     while (depth < 3 && trib_size(chain[depth]) > 1) {
         int rank = trib_rank(chain[depth]), size = trib_size(chain[depth]);
         trib_comm_t *half = split(self, chain[depth], rank >= size / 2, 0);
@@ -99,7 +99,7 @@ static int nested(struct ranks_self *self)
     return 0;
 }
 
-/* Two communicators of one process, each used by a thread of its own. */
+/* Two communicators of one process, each used by a separate thread. */
 struct lane {
     struct ranks_self *self;
     trib_comm_t *comm;
@@ -136,7 +136,7 @@ static int by_two_threads(struct ranks_self *self)
     return 0;
 }
 
-/* The failure of one is not that of another. */
+/* The failure of one communicator does not affect the other. */
 static int independent(struct ranks_self *self)
 {
     trib_comm_t *child = split(self, self->comm, 0, 0);
@@ -151,7 +151,7 @@ static int independent(struct ranks_self *self)
     return 0;
 }
 
-/* A child does not need its parent after it was made. */
+/* A child does not need its parent after its creation. */
 static int outlives_parent(struct ranks_self *self)
 {
     trib_comm_t *child = split(self, self->comm, 0, 0);
@@ -173,7 +173,8 @@ static int many(struct ranks_self *self)
     return 0;
 }
 
-/* Split by colours, as colors does, but with sums in f32, which any codec can do. */
+/* Split by colours, as `colors` does, but with sums in f32, which any codec
+ * supports. */
 static int halves(struct ranks_self *self)
 {
     trib_comm_t *half = split(self, self->comm, self->rank % 2, 0);
@@ -185,15 +186,16 @@ static int halves(struct ranks_self *self)
     return 0;
 }
 
-/* One rank has no descriptor left for the memory of a child: nobody gets one, all are
- * told, and the parent goes on. */
+/* One rank has no descriptor left for the memory of a child: no rank gets the child,
+ * all get the error, and the parent remains usable. */
 static int one_cannot(struct ranks_self *self)
 {
     struct rlimit before, none;
     trib_comm_t *child = NULL;
     int culprit = self->size - 1;
 
-    ranks_ok(self, trib_free_comm(split(self, self->comm, 0, 0))); /* connects all */
+    ranks_ok(self, trib_free_comm(split(self, self->comm, 0, 0))); /* connects all
+                                                                    * ranks */
     ranks_assert(self, getrlimit(RLIMIT_NOFILE, &before) == 0);
     none = before;
     none.rlim_cur = 0;
@@ -268,7 +270,7 @@ TEST(test_one_cannot)
         assert_int_equal(ranks_run(&job), 0);
 }
 
-/* Whatever algorithm is configured, also one that knows no all-gather. */
+/* With any configured algorithm, even one without all-gather. */
 TEST(test_any_algorithm)
 {
     static const char *const configs[] = {"algorithm=tree", "algorithm=flat",
@@ -279,8 +281,8 @@ TEST(test_any_algorithm)
         ranks_pass(.size = 3, .fn = halves, .config = configs[i]);
 }
 
-/* A rank that is done waits in another communicator for one that still needs what it
- * has written, more than a socket takes: nobody polls for it any more. */
+/* A finished rank waits in another communicator for a rank that still needs its data,
+ * which is more than a socket buffers: no call polls for it. */
 static int done_and_elsewhere(struct ranks_self *self)
 {
     enum { N = 4 << 20, ROUNDS = 3, PATIENCE_MS = 200 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Survivors of a loss go on: sums over those that are left, of every dtype and of odd
- * sizes, in place and not, with the same bits on all; whoever is lost, and also where
- * nobody is. tests/fault/test_shrink_faults has losses at any time.
+ * Survivors of a loss continue: sums over the remaining ranks, of every dtype and of
+ * odd sizes, in place and not, with the same bits on all; for each lost rank, and
+ * without a loss. tests/fault/test_shrink_faults has losses at any time.
  */
 #include "build-config.h"
 #include "tests/comm/right_sums.h"
@@ -20,7 +20,7 @@ static bool is_victim(const struct loss *l, int rank)
     return l->victims >> rank & 1;
 }
 
-/* The place of a rank among those that are left. */
+/* Return the place of a rank among the remaining ranks. */
 static int place_of(const struct loss *l, int rank)
 {
     return rank - __builtin_popcount(l->victims & ((1u << rank) - 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Survivors tell each other: streams of any length, a set that grows, one that
- * gives up, one that is told that it counts as lost, one that comes late.
+ * Survivors exchange data: streams of any length, a set that grows, a rank that aborts,
+ * a rank that learns that it counts as lost, a rank that is late.
  */
 #include "build-config.h"
 #include "comm/core/communicator.h"
@@ -39,8 +39,7 @@ static void await_all(struct ranks_self *self, struct trib_survivors *s,
     ranks_assert(self, trib_survivors_wait(s, agrees, phase) == TRIB_SURVIVORS_DONE);
 }
 
-/* Each rank gives as many bytes as a wireup may, and some that are no multiple of
- * anything. */
+/* Each rank sends as many bytes as a wireup may, and some odd numbers of bytes. */
 static int streams(struct ranks_self *self)
 {
     struct trib_error err = {0};
@@ -67,7 +66,7 @@ static int streams(struct ranks_self *self)
     trib_survivors_say(&s, TRIB_SURVIVOR_READY);
     const enum trib_survivors_end end =
         trib_survivors_wait(&s, agrees, TRIB_SURVIVOR_READY);
-    /* Another rank may be ahead, and gone. */
+    /* Another rank may be ahead, and have disconnected. */
     ranks_assert(self, end == TRIB_SURVIVORS_DONE || end == TRIB_SURVIVORS_COMMIT);
     trib_survivors_say(&s, TRIB_SURVIVOR_COMMITTED);
     trib_survivors_flush(&s, 5000);
@@ -80,7 +79,7 @@ TEST_ON(test_streams, "shm", "tcp", IF_UCX("ucx"))
     ranks_pass(.size = SIZE, .fn = streams, .config = *state, .noisy = true);
 }
 
-/* Rank 0 counts rank 3 as lost: the others take that over, and rank 3 stops. */
+/* Rank 0 considers rank 3 lost: the others adopt that, and rank 3 stops. */
 RANKS_TEST_ON(test_evicts, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy = true)
 {
     struct trib_error err = {0};
@@ -103,7 +102,7 @@ RANKS_TEST_ON(test_evicts, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy =
         ranks_assert(self, end == TRIB_SURVIVORS_DONE);
         ranks_assert(self, trib_survivors_is_lost(&s, 3));
     }
-    /* They may be done before their reports have gone to rank 3. */
+    /* They may be done before their reports have reached rank 3. */
     do {
         trib_survivors_flush(&s, 200);
     } while (atomic_load(&(self->slot - self->rank)[3].phase) == 0);
@@ -111,7 +110,7 @@ RANKS_TEST_ON(test_evicts, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy =
     return 0;
 }
 
-/* Some may hear of it before they have agreed. */
+/* Some may learn of it before they have agreed. */
 RANKS_TEST_ON(test_gives_up, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy = true)
 {
     struct trib_error err = {0};
@@ -129,16 +128,18 @@ RANKS_TEST_ON(test_gives_up, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE, .noisy
         ranks_assert(self, strstr(err.text, "rank 1 (host"));
     }
     ranks_assert(self, s.why == TRIB_ERR_NO_MEMORY);
-    trib_survivors_say(&s, TRIB_SURVIVOR_GAVE_UP); /* before it leaves, as all do */
+    trib_survivors_say(&s, TRIB_SURVIVOR_GAVE_UP); /* before it disconnects, as all
+                                                    * do */
     trib_survivors_flush(&s, 1000);
     trib_survivors_close(&s);
     return 0;
 }
 
-/* Rank 3 counts as lost. If all others may have been away, they continue only if one of
- * them knows that rank 3 has ended, or that it does not continue. */
+/* Rank 3 counts as lost. If all others may have been stopped, they continue only if one
+ * of them knows that rank 3 has ended or does not continue. */
 struct sureness {
-    unsigned away, dead, gone_out; /* bit r: rank r was away, knows that of rank 3 */
+    unsigned away, dead, gone_out; /* bit r: rank r was stopped, knows that rank 3 has
+                                    * ended, or does not continue */
     enum trib_survivors_end end;
 };
 
@@ -164,7 +165,7 @@ static int make_sure(struct ranks_self *self)
     open_survivors(self, &s, &err);
     await_all(self, &s, TRIB_SURVIVOR_AGREES);
     enum trib_survivors_end end = trib_survivors_make_sure(&s);
-    if (end == TRIB_SURVIVORS_AGAIN) /* another one gave up before */
+    if (end == TRIB_SURVIVORS_AGAIN) /* another rank aborted earlier */
         end = TRIB_SURVIVORS_STOP;
     ranks_assert(self, end == a->end);
     if (s.is_evicted)
@@ -190,7 +191,7 @@ TEST_ON(test_sure, "shm", "tcp", IF_UCX("ucx"))
 
 enum { REFUSED = 1, TOLD }; /* phases of a rank: TOLD that the late rank is missing */
 
-/* True once all others were refused, and one of them was told why. */
+/* Return true once all others were refused, and one of them got the reason. */
 static bool may_come(const struct ranks_self *self)
 {
     const struct ranks_slot *slots = self->slot - self->rank;
@@ -205,8 +206,8 @@ static bool may_come(const struct ranks_self *self)
     return told;
 }
 
-/* A rank that does not come is named, and once it comes all may call again. On a busy
- * machine other ranks may be late, too, and are named meanwhile. */
+/* A rank that does not call is named, and once it calls, all may call again. On a busy
+ * machine other ranks may be late and named as well. */
 static int comes_late(struct ranks_self *self)
 {
     trib_comm_t *smaller;

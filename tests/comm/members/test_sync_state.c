@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State is given to the ranks that have another than most: to none, to some, to all but
- * one, to newcomers that outnumber the members. */
+/* State is sent to the ranks whose state differs from the majority: to none, to some,
+ * to all but one, to newcomers that outnumber the members. */
 #include "build-config.h"
 #include "tests/comm/growing.h"
 
@@ -12,7 +12,7 @@ static void fill(char *x, size_t n, unsigned seed)
         x[i] = (char)(seed * 31 + i * 7 + i / 251);
 }
 
-/* Ranks whose bit is set have another state, each its own. */
+/* Ranks whose bit is set have another state, each a different one. */
 static void differ(struct ranks_self *self, unsigned others, size_t n, unsigned usual)
 {
     char *x = malloc(n), *right = malloc(n);
@@ -38,7 +38,7 @@ RANKS_TEST_ON(test_syncs, ("shm", "tcp"), .size = SIZE)
         differ(self, 0, sizes[i], 1);
         differ(self, 1u << 0, sizes[i], 2);
         differ(self, 1u << 1 | 1u << 4, sizes[i], 3);
-        /* Rank 0 counts where no two have the same. */
+        /* Rank 0 is the reference if no two ranks have the same state. */
         differ(self, 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4, sizes[i], 4);
     }
     ranks_assert(self, trib_comm_sync(self->comm, NULL, 1, NULL) == TRIB_ERR_INVALID);
@@ -54,7 +54,7 @@ struct trial {
     struct growing_board *board;
 };
 
-/* One member and four newcomers, which have the same zeros. */
+/* One member and four newcomers, which all have zeros. */
 static int outnumbers(struct ranks_self *self)
 {
     const struct trial *t = self->arg;

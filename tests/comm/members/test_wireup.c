@@ -44,7 +44,8 @@ TEST(test_peers)
 
 enum { FAR = 1000000 }; /* elements, in several rounds of agreements */
 
-/* What decides how ranks cut a vector, and how much is under way. */
+/* Note the settings that determine how ranks cut a vector, and how much is in
+ * flight. */
 static void note_cut(struct ranks_self *self, trib_comm_t *comm, uint64_t *cut)
 {
     static float x[FAR];
@@ -66,7 +67,7 @@ static void note_cut(struct ranks_self *self, trib_comm_t *comm, uint64_t *cut)
     ranks_ok(self, trib_plan_free(plan));
 }
 
-/* Passes a rank's messages on as if it were on a host of its own. */
+/* Forward the messages of a rank as if it were on a separate host. */
 static trib_status_t from_afar(void *arg, const char *phase, const void *in,
                                size_t bytes, void *out)
 {
@@ -88,7 +89,7 @@ static trib_status_t from_afar(void *arg, const char *phase, const void *in,
     return st;
 }
 
-/* Each rank has measured another round trip: the longest decides, on all of them. */
+/* Each rank has measured another round trip: all ranks use the longest. */
 static int far(struct ranks_self *self)
 {
     static const uint32_t measured[] = {0, 20000, 700};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks refuse a first message that does not go with theirs, each in its own words.
+ * Ranks refuse a first message that does not match theirs, each with a specific
+ * message.
  */
 #include "tests/harness/tribtest.h"
 
@@ -24,7 +25,8 @@ TEST(test_difference)
         assert_string_equal(x, rows[i].x);
         assert_string_equal(y, rows[i].y);
     }
-    trib_wireup_difference("name=a-long-value", "name=b", x, y, 8); /* cut, and ended */
+    trib_wireup_difference("name=a-long-value", "name=b", x, y, 8); /* truncated, with a
+                                                                     * terminator */
     assert_string_equal(x, "name=a-");
 }
 
@@ -34,8 +36,8 @@ static const struct wireup_msg1 sound = {.magic = 0x254,
                                          .host = "a",
                                          .settings = 7};
 
-/* Checks what three ranks say if the last one has another message; those from number
- * `ranks` on are aggregators. */
+/* Check the message of three ranks if the last one has another wireup message; those
+ * from number `ranks` on are aggregators. */
 static void says(struct wireup_msg1 last, int ranks, trib_status_t status,
                  const char *words)
 {
@@ -61,13 +63,13 @@ TEST(test_check)
     says(last, 3, TRIB_ERR_MISMATCH,
          "rank 2 (host b) has Tributary 1.2.2\\x0a, rank 0 (host a) has 1.2.3: install "
          "the same version");
-    memset(last.release, 'x', sizeof(last.release)); /* without an end */
+    memset(last.release, 'x', sizeof(last.release)); /* without a terminator */
     says(last, 2, TRIB_ERR_MISMATCH,
          "tribd (host b) has Tributary xxxxxxxxxxxxxxxxxxxxxxx, rank 0 (host a) has "
          "1.2.3: install the same version");
     last = sound;
     last.version++;
-    last.settings = 8; /* of what is laid out in another way nothing else is said */
+    last.settings = 8; /* with another layout, nothing else is compared */
     says(last, 3, TRIB_ERR_MISMATCH,
          "rank 2 (host a) and rank 0 (host a) have builds of Tributary 1.2.3 with "
          "different wireup messages, versions 15 and 14: install the same build");

@@ -72,7 +72,7 @@ TEST(test_texts)
     }
 }
 
-/* A world in which the candidates have these times, bytes of an element, errors. */
+/* The true times, bytes per element and errors of the candidates. */
 struct world {
     double us[4];
     double bytes[4];
@@ -93,7 +93,7 @@ static void open_world(struct trib_auto_choice *c, const struct world *w,
     (void)w;
 }
 
-/* An agreement brings these figures; returns the next candidate. */
+/* Report the figures of an agreement. Return the next candidate. */
 static int agree(struct trib_auto_choice *c, const struct world *w)
 {
     c->of[c->now].took_us = w->us[c->now];
@@ -112,7 +112,7 @@ static const struct world slow = {.us = {300e3, 160e3, 90e3, 85e3},
                                   .nmse = {0, 5e-6, 1e-4, 3e-2},
                                   .work_ns = 1};
 
-/* A program that writes 0,5 for a half must not change what a budget is. */
+/* A locale that writes 0,5 for a half must not change the meaning of a budget. */
 TEST(test_locale)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};
@@ -143,7 +143,7 @@ TEST(test_slow_link)
     assert_true(c.of[2].took_us > 0 || c.optimism > 1);
 }
 
-/* Within the budget alone; and of two that differ by 5 % the first one stays. */
+/* Only candidates within the budget; of two that differ by 5 %, the first one stays. */
 TEST(test_budget)
 {
     struct trib_auto_choice c;
@@ -163,7 +163,7 @@ TEST(test_budget)
     w.nmse[1] = 5e-6;
     w.us[1] = 290e3;
     (void)agree(&c, &w);
-    assert_int_equal(c.now, 1); /* measured before at 160 ms */
+    assert_int_equal(c.now, 1); /* measured earlier at 160 ms */
     for (int i = 0; i < 4; i++)
         (void)agree(&c, &w);
     assert_true(c.now == 0 || c.now == 1);
@@ -183,7 +183,7 @@ TEST(test_fast_link)
     for (int i = 0; i < 50; i++)
         coded += agree(&c, &fast) != 0;
     assert_int_equal(coded, 0);
-    /* Work is not all that starts of a codec take. */
+    /* Computation is not the only cost of a codec. */
     struct world w = fast;
     w.work_ns = 0.1;
     open_world(&c, &w, three);
@@ -194,7 +194,7 @@ TEST(test_fast_link)
     assert_int_equal(c.now, 0);
 }
 
-/* Another link: what was measured is measured anew. */
+/* The link has changed: candidates are measured again. */
 TEST(test_drift)
 {
     struct trib_auto_choice c;
@@ -205,7 +205,7 @@ TEST(test_drift)
         (void)agree(&c, &w);
     assert_int_equal(c.now, 3);
     w.us[3] = 40e3;
-    assert_int_equal(agree(&c, &w), 3); /* once may be chance */
+    assert_int_equal(agree(&c, &w), 3); /* a single time may be chance */
     w.us[3] = 85e3;
     assert_int_equal(agree(&c, &w), 3);
     w = (struct world){.us = {800, 1500, 2000, 2500},
@@ -219,7 +219,8 @@ TEST(test_drift)
     assert_int_equal(c.changes, 1);
 }
 
-/* The codec that runs is varied once nothing promises more; the better one stays. */
+/* Variations of the running codec are tried once nothing promises more; the better one
+ * stays. */
 TEST(test_varied)
 {
     struct trib_auto_choice c;
@@ -243,7 +244,7 @@ TEST(test_varied)
     assert_non_null(strstr(text, "int4 in chunks of 65536 bytes, 70 ms"));
     assert_non_null(strstr(text, "next is int4, 85 ms"));
     assert_non_null(strstr(text, "NMSE 0.03"));
-    c.max_nmse = 1e-3; /* the variation loses as much as its codec */
+    c.max_nmse = 1e-3; /* the variation has the same error as its codec */
     assert_false(trib_auto_allowed(&c, 5));
     assert_int_not_equal(c.of[trib_auto_next(&c)].like, 3);
     for (int i = c.n; i < TRIB_AUTO_CANDIDATES; i++)
@@ -251,7 +252,7 @@ TEST(test_varied)
     assert_false(trib_auto_vary(&c, NULL, 4096));
 }
 
-/* A codec that is faster by chance alone, or beside cold starts of dense sums. */
+/* A codec that is only faster by chance, or compared with cold starts of dense sums. */
 TEST(test_chance)
 {
     struct trib_auto_choice c;
@@ -270,7 +271,7 @@ TEST(test_chance)
     for (int i = 0; i < 10; i++)
         (void)agree(&c, &w);
     assert_int_equal(c.now, 0);
-    /* A second look at dense sums tells that their first time was of a cold start. */
+    /* A second measurement of dense sums shows that the first was of a cold start. */
     open_world(&c, &w, three);
     int looks = 0, codec = 0;
     for (int i = 0; i < 12; i++) {
@@ -283,7 +284,7 @@ TEST(test_chance)
     assert_true(looks > 0);
     assert_int_equal(c.now, 0);
     assert_true(c.confirmed && c.settled);
-    /* Where they are as slow as they were, the codec stays. */
+    /* If they are as slow as before, the codec stays. */
     w.us[0] = 300e3;
     open_world(&c, &w, three);
     for (int i = 0; i < 12; i++)
@@ -292,7 +293,7 @@ TEST(test_chance)
     assert_true(c.confirmed && c.settled);
 }
 
-/* Where most of the time is that of messages, fewer bytes promise nothing. */
+/* If most of the time is per message, fewer bytes promise nothing. */
 TEST(test_messages)
 {
     struct world w = slow;
@@ -303,13 +304,13 @@ TEST(test_messages)
     w.work_ns = 0.1;
     open_world(&c, &w, three);
     c.count = 1024;
-    assert_int_not_equal(agree(&c, &w), 0); /* 10 us of bytes: fewer would help */
+    assert_int_not_equal(agree(&c, &w), 0); /* 10 us for bytes: fewer would help */
     open_world(&c, &w, three);
     c.count = 1024;
     c.fixed = 0.92;
     for (int i = 0; i < 10; i++)
         assert_int_equal(agree(&c, &w), 0);
-    /* What is fixed is not saved; the estimate of dense sums is what they took. */
+    /* Fixed costs are not saved; the estimate of dense sums is their measured time. */
     const double dense = trib_auto_expect_us(&c, 0, 1.0000001);
     assert_true(dense > 9.99 && dense < 10.01);
     assert_true(trib_auto_expect_us(&c, 3, 1) > 9.2);
@@ -351,7 +352,7 @@ TEST(test_explained)
                      2);
     assert_true(here > 0.15 && here < 0.17);
     assert_true(rate > 10 * here);
-    for (size_t room = 1; room < sizeof(text); room += 7) { /* any room does */
+    for (size_t room = 1; room < sizeof(text); room += 7) { /* any size is accepted */
         memset(text, 1, sizeof(text));
         trib_auto_explain(&c, text, room);
         assert_non_null(memchr(text, 0, room));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An ordinary program under a codec of the configuration: weights, metrics, counters
- * and the like are exact, and only the gradients, large all-reduces of floats, are
- * compressed.
+ * An ordinary program with a configured codec: weights, metrics, counters and the like
+ * are exact, and only the gradients, large all-reduces of floats, are compressed.
  */
 #include <math.h>
 
@@ -49,7 +48,7 @@ static void sum_metrics(struct ranks_self *self)
     ranks_assert(self, best == (float)(n - 1) * 1.25f);
 }
 
-/* Enough of them for the codec, but of what the codec is not for. */
+/* Enough elements for the codec, but of operations that the codec does not apply to. */
 static void sum_others(struct ranks_self *self)
 {
     static int64_t seen[WEIGHTS];
@@ -94,7 +93,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, trib_coll_t coll, trib_desc
     return plan;
 }
 
-/* Does the plan have the codec of the configuration? */
+/* Check whether the plan has the configured codec. */
 static void expect_codec(struct ranks_self *self, trib_coll_t coll, trib_desc_t d,
                          bool coded)
 {
@@ -131,7 +130,7 @@ static void look_at_plans(struct ranks_self *self)
     expect_codec(self, TRIB_ALLREDUCE, d, false);
 }
 
-/* A request in a description is met, or refused, as without a configuration. */
+/* A request in a description is fulfilled, or refused, as without a configuration. */
 static void stay_strict(struct ranks_self *self)
 {
     trib_plan_t *plan;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_CHECK: a bad contribution ends the operation on all ranks, with the name of the
- * rank that gave it; also of a rank that does not look at its own, where contributions
- * meet.
+ * TRIB_CHECK: an invalid contribution ends the operation on all ranks, and the error
+ * names its rank; even if that rank does not check its own, where contributions are
+ * combined.
  */
 #include <math.h>
 
@@ -15,7 +15,7 @@ struct scene {
     trib_dtype_t dtype;
     trib_feed_t feed;
     float bad;
-    bool lies; /* the rank does not look at its own */
+    bool lies; /* the rank does not check its own contribution */
     const char *codec;
     const char *says;
 };
@@ -64,7 +64,7 @@ static void use(struct ranks_self *self, trib_comm_t *comm, const struct scene *
     if (bad)
         put(s, x, BAD_AT, s->bad);
     trib_status_t st = step(self, s, plan);
-    if (bad && s->lies && st == TRIB_OK) /* it had all that it needs before it heard */
+    if (bad && s->lies && st == TRIB_OK) /* it had all data before it was notified */
         st = step(self, s, plan);
     ranks_assert(self, st == TRIB_ERR_INVALID);
     if (!strstr(trib_last_error(comm), s->says) ||
@@ -119,7 +119,7 @@ TEST(test_norms)
     run(&finite, "transport=shm;check=norm:1e6");
 }
 
-/* An aggregator checks what arrives, whatever the rank has found in it. */
+/* An aggregator checks arriving contributions, whatever the rank has found. */
 static int by_aggregators(struct ranks_self *self)
 {
     static const struct scene lie = {"auto", TRIB_F32, TRIB_FEED_WHOLE, NAN, true, NULL,
@@ -132,7 +132,7 @@ static int by_aggregators(struct ranks_self *self)
         (void)trib_free_comm(agg_comm);
         return 0;
     }
-    agg_comm->cfg.check[0] = 0; /* the announcement says what is checked */
+    agg_comm->cfg.check[0] = 0; /* the announcement contains the check */
     aggregators_serve(self, s, agg_comm);
     ranks_assert(self,
                  strstr(trib_error_text(&agg_comm->engine.failure), "rank 1 gave"));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * TRIB_DETERMINISTIC: results have the same bits whatever the order of arrival, the
- * chunk, the window, the threads, the leaders, the transport, the algorithm where one
- * may be named, also through tribd, and where a run is broken off and goes on from its
- * state under other settings. Without it they have not, and what cannot keep the
- * promise is refused.
+ * chunk, the window, the threads, the leaders, the transport, and the algorithm where
+ * one may be named; also through tribd, and if a run is interrupted and continues from
+ * its state with other settings. Without the setting they differ. Settings that would
+ * break it are refused.
  *
  *     test_deterministic                        all of it
  *     test_deterministic --transport NAME       the same bits over this one as over shm
@@ -23,9 +23,9 @@
 
 enum { RANKS = 3, STATE_MOST = 4 << 20 };
 
-/* What the processes of all runs write. */
+/* The processes of all runs write here. */
 struct board {
-    uint64_t hash[CASES_MOST][RANKS][CASE_STEPS]; /* of the run under way */
+    uint64_t hash[CASES_MOST][RANKS][CASE_STEPS]; /* of the current run */
     uint64_t first[CASES_MOST][RANKS][CASE_STEPS]; /* of the first run */
     size_t state_bytes[CASES_MOST][RANKS];
     unsigned char state[CASES_MOST][RANKS][STATE_MOST];
@@ -39,7 +39,7 @@ struct run {
     const char *config;
     int number;
     bool deterministic;
-    bool shuffled; /* ranks come late, another one at each start */
+    bool shuffled; /* ranks are late, another one at each start */
     size_t chunk; /* trib_desc_t.chunk */
     enum part { WHOLE, BEGINNING, REST } part;
     bool service;
@@ -64,7 +64,7 @@ static size_t elements(const struct scene *s)
     return s->c->count * (s->c->coll == TRIB_REDUCE_SCATTER ? RANKS : 1);
 }
 
-/* In the time that many elements need. */
+/* Faster than oracle_fill, because of the number of elements. */
 static void fill_floats(struct scene *s, uint64_t seed)
 {
     uint64_t x = oracle_mix(seed << 8 | (uint64_t)s->self->rank);
@@ -205,7 +205,7 @@ static int sum_all(struct ranks_self *self)
     return 0;
 }
 
-/* Cases whose bits are not those of the first run; tells which. */
+/* Return the number of cases whose bits differ from the first run, and print them. */
 static int differ(const struct run *r, bool tell)
 {
     int n = 0;
@@ -293,7 +293,7 @@ static void test_through_tribd(void **state)
     daemon_end(&d);
 }
 
-/* What the setting is for: without it the settings of the runs show. */
+/* The effect of the setting: without it the settings of the runs change the results. */
 static void test_without(void **state)
 {
     struct run r = runs[3];
@@ -360,7 +360,7 @@ static void test_other_transport(void **state)
     assert_int_equal(differ(&other_run, true), 0);
 }
 
-/* The transport, NULL if none is named; ends the process if the words are wrong. */
+/* Return the transport, NULL if none is named; exit on wrong arguments. */
 static const char *parse(int argc, char **argv)
 {
     const char *transport = NULL;

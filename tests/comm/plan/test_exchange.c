@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control data of all ranks, and of one rank, whatever algorithm and codec are set.
+ * Exchange control data of all ranks, and of one rank, with any algorithm and codec.
  */
 #include "comm/core/communicator.h"
 #include "comm/plan/exchange.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Plans: several in flight, fed piecewise in any order, tested or waited for, with a
- * progress thread or driven by the caller; the cache behind the blocking calls.
+ * progress thread or driven by the caller; the cache of the blocking calls.
  */
 #include "tests/comm/algorithms.h"
 #include "tests/comm/oracle.h"
@@ -95,7 +95,7 @@ static int several(struct ranks_self *self)
     return 0;
 }
 
-/* A blocking call while plans are under way comes after them ----------------------- */
+/* A blocking call runs after the plans in flight ----------------------------------- */
 
 static int blocking_between(struct ranks_self *self)
 {
@@ -116,7 +116,7 @@ static int blocking_between(struct ranks_self *self)
     return 0;
 }
 
-/* Without wait: the progress thread, or trib_progress, does it all ----------------- */
+/* Without wait: the progress thread, or trib_progress, completes them -------------- */
 
 static int tested_only(struct ranks_self *self)
 {
@@ -179,8 +179,8 @@ static int in_background(struct ranks_self *self)
     return 0;
 }
 
-/* Also once the caller has waited for another plan, and so driven, while this one was
- * under way. */
+/* Also after the caller has waited for another plan, and so driven the engine, while
+ * this one was running. */
 static int in_background_behind_a_wait(struct ranks_self *self)
 {
     float *x = vector(self, COUNT, false), *y = vector(self, COUNT, false);
@@ -209,7 +209,7 @@ static int in_background_behind_a_wait(struct ranks_self *self)
 
 enum order { ORDER_FORWARD, ORDER_BACKWARD, ORDER_RANDOM, ORDER_ONE_BY_ONE, ORDERS };
 
-/* The pieces of [0, n) in some order; their sizes fit no chunk. */
+/* Split [0, n) into pieces in some order; their sizes match no chunk. */
 static size_t make_pieces(enum order order, uint64_t seed, size_t n, size_t firsts[])
 {
     size_t step = order == ORDER_ONE_BY_ONE ? 1 : PIECE, count = (n + step - 1) / step;
@@ -232,7 +232,7 @@ static void feed_once(struct ranks_self *self, trib_plan_t *plan, float *x, size
 
     fill(self, seed, input, n);
     for (size_t i = 0; i < n; i++)
-        x[i] = -1e30f; /* what is sent too early shows */
+        x[i] = -1e30f; /* data sent too early is detected */
     ranks_ok(self, trib_plan_start(plan));
     size_t count = make_pieces(order, seed + (uint64_t)self->rank, n, firsts);
     for (size_t i = 0; i < count; i++) {
@@ -271,8 +271,8 @@ static int fed(struct ranks_self *self)
     return 0;
 }
 
-/* Elements become ready in another thread, one at a time: the communicator is its
- * then. */
+/* Elements become ready in another thread, one at a time: that thread then owns the
+ * communicator. */
 struct feeder {
     struct ranks_self *self;
     trib_plan_t *plan;
@@ -312,7 +312,7 @@ static int fed_by_thread(struct ranks_self *self)
     return 0;
 }
 
-/* The first pieces travel before the last is ready, as overlap needs. */
+/* The first pieces are sent before the last is ready, as overlap requires. */
 static int overlaps(struct ranks_self *self)
 {
     float *x = vector(self, COUNT, false);
@@ -341,7 +341,7 @@ static int overlaps(struct ranks_self *self)
     return 0;
 }
 
-/* More keys than the cache of the blocking calls has places ------------------------ */
+/* More keys than places in the cache of the blocking calls ------------------------- */
 
 static int evicts(struct ranks_self *self)
 {
@@ -396,8 +396,8 @@ static void expect_choice(struct ranks_self *self, const char *codec,
     free(x);
 }
 
-/* One hop is best for few elements, save for code words that every merge would encode
- * anew. */
+/* One hop is best for few elements, except for codecs that would encode again at every
+ * merge. */
 RANKS_TEST(test_chooses, .size = 2)
 {
     expect_choice(self, "none", "algorithm  flat, ");
@@ -408,7 +408,7 @@ RANKS_TEST(test_chooses, .size = 2)
     return 0;
 }
 
-/* The same plan and buffers many times, other values each time. */
+/* The same plan and buffers many times, with other values each time. */
 static int reused(struct ranks_self *self)
 {
     float *x = vector(self, 20000, true);
@@ -494,7 +494,7 @@ TEST(test_reused)
     run_everywhere(reused, false);
 }
 
-/* The application's signals are for its own threads. */
+/* Signals of the application are only delivered to its own threads. */
 static int undisturbed(struct ranks_self *self)
 {
     const struct timespec patience = {.tv_sec = 10};
@@ -506,7 +506,8 @@ static int undisturbed(struct ranks_self *self)
     ranks_ok(self, trib_plan_start(plan));
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
-    /* Here alone: another thread that takes signals would get it, and die. */
+    /* Blocked in this thread only: another thread that accepts signals would get it,
+     * and die. */
     pthread_sigmask(SIG_BLOCK, &usr1, NULL);
     kill(getpid(), SIGUSR1);
     ranks_assert(self, sigtimedwait(&usr1, NULL, &patience) == SIGUSR1);

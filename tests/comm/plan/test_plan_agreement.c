@@ -7,7 +7,7 @@
 #include "comm/core/plan_struct.h"
 #include "tests/harness/ranks.h"
 
-/* Once more as if a round trip took long: agreements then run several rounds ahead. */
+/* Repeat with a long round trip: agreements then run several rounds ahead. */
 static int agrees(struct ranks_self *self)
 {
     static const char *const codecs[] = {"int8", "bf16", "topk"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptions at the border of what a plan may have.
+ * Descriptions at the limits of a plan.
  */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How plans cut a vector: every element is in one chunk, chunks fit into slots, and all
- * ranks cut alike.
+ * ranks cut in the same way.
  */
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -50,8 +50,8 @@ TEST(test_cuts)
         ranks_pass(.size = size, .fn = cuts, .config = "transport=shm");
 }
 
-/* Chunks of a codec that selects are longer, as far as words surely fit into a slot,
- * and unless somebody has said how long. */
+/* Chunks of a selecting codec are longer, as far as the encoded chunk always fits into
+ * a slot, and unless a length is configured. */
 RANKS_TEST(test_selections, .size = 3, .config = "transport=shm")
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The feedback of a plan: which text counts, and which sentences refuse one.
+ * The feedback of a plan: which text applies, and the error messages of refused ones.
  */
 #include "comm/plan/configured.h"
 #include "tests/harness/ranks.h"
@@ -75,7 +75,7 @@ RANKS_TEST(test_refusals, .size = 2)
     return 0;
 }
 
-/* The configured feedback is for sums that have a codec. */
+/* The configured feedback applies to sums with a codec. */
 static int configured(struct ranks_self *self)
 {
     static float x[TRIB_CODEC_ELEMENTS_MIN] = {1};

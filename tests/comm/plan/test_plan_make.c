@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making plans: codecs that a description cannot have are refused with a sentence, and
- * all that ranks must have in common is in the digest of a plan's frames.
+ * Creating plans: codecs that a description cannot have are refused with an error
+ * message, and all settings that ranks must share are in the digest of a plan's frames.
  */
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -52,7 +52,7 @@ static int refused(struct ranks_self *self)
     return 0;
 }
 
-/* Codecs that have nothing to do are dropped: elements travel as they are. */
+/* Codecs without effect are dropped: elements are sent unencoded. */
 static int dropped(struct ranks_self *self)
 {
     static const struct {
@@ -85,7 +85,7 @@ static int dropped(struct ranks_self *self)
     return 0;
 }
 
-/* Plans of equal descriptions have one digest; whatever differs, so do the digests. */
+/* Plans of equal descriptions have one digest; each difference changes the digest. */
 static int digests(struct ranks_self *self)
 {
     const trib_desc_t rows[] = {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-reduces by codecs that learn: what they promise of gradients that have the
- * structure that they look for, the same bits on all ranks, nothing lost under error
- * feedback, and a state that goes on where it was saved; over algorithms, transports,
- * numbers of ranks.
+ * All-reduces by codecs that learn: their guarantees for gradients with the structure
+ * that they exploit, the same bits on all ranks, nothing lost with error feedback, and
+ * a state that continues after saving; over algorithms, transports, numbers of ranks.
  */
 #include "pipeline/payload/error_feedback.h"
 
@@ -25,8 +24,8 @@ struct scene {
     size_t count;
     size_t chunk;
     uint32_t steps;
-    uint32_t exact_from; /* results are the sums, to rounding, from this step on; 0:
-                          * never */
+    uint32_t exact_from; /* results equal the sums, up to rounding, from this step on;
+                          * 0: never */
     bool loose;          /* gradients have no structure */
 };
 
@@ -38,14 +37,14 @@ static uint32_t mixed(uint32_t a, uint32_t b)
     return (h ^ h >> 13) * 0x297a2d39u;
 }
 
-/* In (-1, 1). */
+/* Return a number in (-1, 1). */
 static float number(uint32_t a, uint32_t b)
 {
     return (float)((int32_t)mixed(a, b)) * 0x1p-31f;
 }
 
-/* Rows of COLUMNS elements, which are combinations of DIRECTIONS vectors, the same for
- * all. */
+/* Fill rows of COLUMNS elements, which are combinations of DIRECTIONS vectors, the same
+ * for all. */
 static void gradient(const struct scene *s, int rank, uint32_t step, float *x)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -57,7 +56,7 @@ static void gradient(const struct scene *s, int rank, uint32_t step, float *x)
     }
 }
 
-/* The sum, or mean, of all ranks' and its largest magnitude. */
+/* Compute the sum, or mean, over all ranks. Return its largest magnitude. */
 static double expected(const struct scene *s, int size, uint32_t step, double *sum)
 {
     float *x = calloc(s->count + 1, sizeof(*x));
@@ -75,8 +74,8 @@ static double expected(const struct scene *s, int size, uint32_t step, double *s
     return most;
 }
 
-/* The rank of a matrix, which it destroys: it counts rows that are left after those
- * before were projected out. */
+/* Return the rank of a matrix, which it destroys: count the rows that remain after
+ * projecting out the earlier ones. */
 static size_t rank_of(float *x, size_t rows, size_t columns)
 {
     enum { MOST = 80 };
@@ -114,9 +113,9 @@ struct job {
     size_t n;
     size_t element;
     float *x;     /* contribution, result */
-    void *vector; /* the same as the plan has it */
+    void *vector; /* the same in the dtype of the plan */
     double *sum;
-    double *given; /* of all steps and ranks, less all results */
+    double *given; /* sum of all inputs over steps and ranks, minus all results */
 };
 
 static void open_plan(struct job *j)
@@ -177,7 +176,7 @@ static void feed(struct job *j)
     }
 }
 
-/* Every rank has what rank 0 has. */
+/* Check that every rank has the result of rank 0. */
 static void check_same(struct job *j, uint32_t step)
 {
     uint8_t *theirs = malloc(j->n * j->element + 1);
@@ -213,7 +212,7 @@ static void run_step(struct job *j, uint32_t step)
     }
 }
 
-/* The residuals hold the difference between inputs and results. */
+/* Check that the residuals hold the difference between inputs and results. */
 static void check_mass(struct job *j)
 {
     const struct scene *s = j->scene;
@@ -255,8 +254,8 @@ static void run(const struct scene *s, int size, const char *config)
                .threads = strcmp(config, "transport=loop") == 0);
 }
 
-/* Gradients of rank 3, approximated by rank 3 or more: exact after one iteration on
- * what does not change from then on. */
+/* Gradients of rank 3, approximated with rank 3 or more: exact after one iteration once
+ * they no longer change. */
 TEST(test_powersgd_of_low_rank)
 {
     for (size_t a = 0; a < algorithms_count(false); a++) {
@@ -277,13 +276,14 @@ TEST(test_powersgd_of_low_rank)
 
 struct layer {
     const char *codec, *algorithm;
-    size_t rows, columns, rank; /* 0 of rank: nothing is compressed, which rank 0 is
-                                 * told of */
-    size_t matrices;            /* that the vector is cut into by rows */
+    size_t rows, columns, rank; /* 0 of rank: nothing is compressed, and rank 0 gets a
+                                 * warning */
+    size_t matrices;            /* number of matrices into which the vector is cut by
+                                 * rows */
 };
 
-/* Bytes of one start, of all ranks; rows of the result are combinations of `rank`
- * vectors. */
+/* Check the bytes of one start of all ranks; rows of the result are combinations of
+ * `rank` vectors. */
 static int sends_factors(struct ranks_self *self)
 {
     const struct layer *l = self->arg;
@@ -326,7 +326,7 @@ TEST(test_powersgd_sends_factors)
         {"powersgd:rank=4,columns=1024", "auto", 1024, 1024, 4, 1},
         {"powersgd:rank=4", "direct", 1024, 1024, 4, 1},
         {"powersgd:rank=64,columns=400", "direct", 500, 400, 64,
-         2}, /* 102 408 bytes a word */
+         2}, /* 102 408 bytes per encoded chunk */
         {"powersgd:rank=4,columns=4608", "direct", 4, 4608, 0, 1},
     };
 
@@ -350,7 +350,7 @@ TEST(test_powersgd_sends_factors)
     }
 }
 
-/* Nothing is lost of any gradients. */
+/* Nothing is lost, whatever the gradients. */
 TEST(test_powersgd_keeps_the_rest)
 {
     static const size_t counts[] = {1, 7, 129, 5003, 70001};
@@ -366,8 +366,7 @@ TEST(test_powersgd_keeps_the_rest)
     }
 }
 
-/* A basis of as many vectors as the gradients' slices are made of: exact all the
- * time. */
+/* A basis of as many vectors as span the slices of the gradients: always exact. */
 TEST(test_gradiveq_of_a_subspace)
 {
     for (size_t a = 0; a < algorithms_count(false); a++) {
@@ -400,7 +399,7 @@ TEST(test_gradiveq_keeps_the_rest)
     }
 }
 
-/* Coefficients as integers of a scale that ranks share. */
+/* Coefficients as integers with a scale that ranks share. */
 TEST(test_gradiveq_quantised)
 {
     static const char *const codecs[] = {
@@ -439,7 +438,7 @@ TEST(test_halves)
 
 /* ---- state ----------------------------------------------------------------------- */
 
-/* Steps 1 to 8 in one go, and with a new plan from the state after step 4. */
+/* Run steps 1 to 8 without a break, and with a new plan from the state after step 4. */
 static int resumed(struct ranks_self *self)
 {
     struct job j;
@@ -488,7 +487,7 @@ TEST(test_state)
     }
 }
 
-/* ---- what is refused ------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------- */
 
 static int refused(struct ranks_self *self)
 {
@@ -509,7 +508,7 @@ static int refused(struct ranks_self *self)
                            TRIB_ERR_CODEC);
     ranks_assert(self,
                  strstr(trib_last_error(self->comm), "kept is larger than slice"));
-    /* elsewhere elements go as they are */
+    /* otherwise elements are sent unencoded */
     d.codec = "gradiveq+topk";
     ranks_assert(self, trib_plan_create(self->comm, TRIB_ALLREDUCE, &d, &plan) ==
                            TRIB_ERR_CODEC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan tells once that a start is done, by a function and by a descriptor, whoever
- * drives the engine; and different plans are tested and waited for by different
- * threads.
+ * A plan notifies once that a start is done, through a callback and a descriptor,
+ * whichever thread drives the engine; different threads test and wait for different
+ * plans.
  */
 #include <poll.h>
 
@@ -18,11 +18,11 @@ enum { PLANS = 4, COUNT = 3001, ROUNDS = 50 };
 
 struct told {
     struct ranks_self *self;
-    trib_plan_t *plan, *next; /* started by the function; or NULL */
+    trib_plan_t *plan, *next; /* started by the callback; or NULL */
     float x[COUNT];
     _Atomic int calls;
     double ended;
-    trib_status_t status, own; /* own: of a start of its own plan, in the function */
+    trib_status_t status, own; /* own: of a start of its own plan, in the callback */
 };
 
 static float value(int rank, int round, int i)
@@ -73,8 +73,8 @@ static void await(struct told *t, int calls)
     }
 }
 
-/* Nobody waits: the progress thread, or trib_progress, tells; each start starts another
- * one. */
+/* No thread waits: the progress thread, or trib_progress, calls back; each start starts
+ * another one. */
 static int tells(struct ranks_self *self)
 {
     struct told *t = calloc(2, sizeof(*t));
@@ -113,8 +113,8 @@ TEST_ON(test_tells, "shm", "tcp")
     ranks_pass(.size = 2, .fn = tells, .config = config);
 }
 
-/* A plan that ends while the thread is in the function of another, which comes later
- * in its look at all plans: nothing is left to do, and yet it is told of. */
+/* A plan that ends while the thread is in the callback of another, which comes later in
+ * its poll of all plans: no work is left, but the plan is notified. */
 static int ends_meanwhile(struct ranks_self *self)
 {
     static struct told t[2];
@@ -124,7 +124,7 @@ static int ends_meanwhile(struct ranks_self *self)
     make(self, &t[1]);
     t[0].next = t[1].plan;
     ranks_ok(self, trib_plan_notify(t[0].plan, called, &t[0]));
-    ranks_ok(self, trib_plan_fd(t[1].plan, &ready.fd)); /* so it is looked at first */
+    ranks_ok(self, trib_plan_fd(t[1].plan, &ready.fd)); /* so that it is polled first */
     for (int round = 0; round < ROUNDS; round++) {
         fill(&t[0], round);
         fill(&t[1], round);
@@ -145,7 +145,7 @@ TEST_ON(test_ends_meanwhile, "shm")
     ranks_pass(.size = 2, .fn = ends_meanwhile, .config = *state);
 }
 
-/* The descriptor is readable from the end of a start to the next one. */
+/* The descriptor is readable from the end of a start until the next one. */
 static int polls(struct ranks_self *self)
 {
     static struct told t[2];
@@ -189,7 +189,7 @@ TEST_ON(test_polls, "shm", IF_UCX("ucx"))
     ranks_pass(.size = 2, .fn = polls, .config = *state);
 }
 
-/* A plan, and the thread that waits for it, or tests it. */
+/* A plan, and the thread that waits for it or tests it. */
 struct waiter {
     struct told told;
     pthread_t thread;
@@ -268,8 +268,8 @@ static void *wait_timed(void *arg)
     return NULL;
 }
 
-/* A thread that waits, and so drives the engine, keeps no other one from seeing that
- * its plan is done. */
+/* A thread that waits, and so drives the engine, does not prevent another one from
+ * seeing that its plan is done. */
 static int not_held_up(struct ranks_self *self)
 {
     static struct told early, late;
@@ -303,7 +303,7 @@ TEST_ON(test_not_held_up, "shm", "tcp")
     ranks_pass(.size = 2, .fn = not_held_up, .config = *state);
 }
 
-/* A thread that waits for a peer keeps no other one from a start. */
+/* A thread that waits for a peer does not prevent another one from starting a plan. */
 static int lets_in(struct ranks_self *self)
 {
     static struct told early, late;
@@ -336,7 +336,7 @@ TEST_ON(test_lets_in, "shm", "tcp")
     ranks_pass(.size = 2, .fn = lets_in, .config = *state);
 }
 
-/* A plan of pairs tells, too. */
+/* A plan of pairs notifies, too. */
 RANKS_TEST_ON(test_tells_of_pairs, ("shm"), .size = 2)
 {
     static struct told t;
@@ -360,7 +360,7 @@ RANKS_TEST_ON(test_tells_of_pairs, ("shm"), .size = 2)
     return 0;
 }
 
-/* The function finds the result of a scaled plan scaled. */
+/* The callback sees the scaled result of a scaled plan. */
 static void look_at_result(void *arg, trib_status_t status)
 {
     struct told *t = arg;
@@ -399,7 +399,7 @@ TEST_ON(test_tells_of_scaled, "shm")
     ranks_pass(.size = 2, .fn = tells_of_scaled, .config = *state);
 }
 
-/* A failure is told, too; and a plan that ran for nobody can be freed. */
+/* A failure is notified, too; and a plan that no thread waited for can be freed. */
 RANKS_TEST_ON(test_told_of_failure, ("shm", "tcp"), .size = 2, .noisy = true)
 {
     static struct told t, never;
@@ -425,7 +425,7 @@ RANKS_TEST_ON(test_told_of_failure, ("shm", "tcp"), .size = 2, .noisy = true)
     return 0;
 }
 
-/* All of it for plans that tribd sums, and while tribd is killed. */
+/* The same for plans that tribd sums, and while tribd is killed. */
 static int served(struct ranks_self *self)
 {
     trib_stats_t stats = {.size = sizeof(stats)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The states of a plan that its own engine runs: idle, under way, done.
+ * The states of a plan that its own engine runs: idle, running, done.
  */
 #include <tributary/send.h>
 
@@ -42,7 +42,7 @@ static int states(struct ranks_self *self)
     return 0;
 }
 
-/* Asks until the text names rank 1; a start may need moments to come so far. */
+/* Ask until the text names rank 1; a start may need a moment to get that far. */
 static void expect_awaited(struct ranks_self *self, trib_plan_t *plan, const char *what)
 {
     const char *const words[] = {what, "rank 1 (host ", "process ", NULL};
@@ -57,7 +57,7 @@ static void expect_awaited(struct ranks_self *self, trib_plan_t *plan, const cha
         ranks_die(self, "not good: '%s'", text);
 }
 
-/* Rank 1 does not come before rank 0 has named it. */
+/* Rank 1 does not start before rank 0 has named it. */
 static int awaited(struct ranks_self *self)
 {
     float x[1000] = {0}, y = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scales of plans against a sum in double: prescale, postscale and weighted means of
- * each collective that sums, each dtype, feed and codec, in place and not, over starts
- * whose scales differ, and the same bits on all ranks.
+ * Scales of plans compared with a sum in double: prescale, postscale and weighted means
+ * of each reducing collective, each dtype, feed and codec, in place and not, over
+ * starts with different scales, and the same bits on all ranks.
  */
 #include <math.h>
 
@@ -19,14 +19,14 @@ struct scene {
     size_t count;
     bool weighted;
     bool mean;
-    bool counted; /* a reduce-scatter of blocks that differ, with gaps between them */
+    bool counted; /* a reduce-scatter of different blocks, with gaps between them */
     trib_feed_t feed;
     const char *codec;
 };
 
 static const struct trib_kernels *kernels;
 
-/* What rank r gives as element i of start k, and its scale. */
+/* Return the input of rank r as element i of start k, and its scale. */
 static double given(int r, size_t i, int k)
 {
     return (double)((i * 7 + (size_t)(r * 3 + k)) % 11) - 5;
@@ -52,7 +52,7 @@ static double rounding(trib_dtype_t dtype)
                                    : 0x1p-1;
 }
 
-/* The length of rank r's block, and its place in the input. */
+/* Return the length of the block of rank r, and its place in the input. */
 static size_t block_length(const struct scene *s, int r)
 {
     return !s->counted ? s->count : r == 1 ? 0 : s->count - 7 * (size_t)r;
@@ -99,7 +99,7 @@ static double weight_sum(const struct ranks_self *self, int k)
     return sum > 0 ? sum : 1; /* without any weight nothing is divided */
 }
 
-/* Element i of the vector that all ranks sum, and how far a result may be from it. */
+/* Return element i of the vector that all ranks sum, and the tolerance of a result. */
 static double expected(const struct ranks_self *self, const struct scene *s, size_t i,
                        int k, double *off)
 {
@@ -136,7 +136,7 @@ static void check(struct ranks_self *self, const struct scene *s, const char *re
     }
 }
 
-/* All ranks have the same bytes. */
+/* Check that all ranks have the same bytes. */
 static void check_bits(struct ranks_self *self, const char *result, size_t bytes)
 {
     char *all = malloc(bytes * (size_t)self->size + 1);
@@ -159,7 +159,7 @@ static void feed(struct ranks_self *self, const struct scene *s, trib_plan_t *pl
     }
 }
 
-/* What a start must leave as it was. */
+/* Check the data that a start must not change. */
 static void check_kept(struct ranks_self *self, const struct scene *s, const char *send,
                        const char *recv, bool in_place, int k)
 {
@@ -205,7 +205,7 @@ static void one_start(struct ranks_self *self, const struct scene *s, trib_plan_
         check_bits(self, recv, s->count * element);
 }
 
-/* The function of trib_plan_notify gets scaled results. */
+/* The callback of trib_plan_notify gets scaled results. */
 struct heard {
     const float *x;
     _Atomic int told;
@@ -403,7 +403,7 @@ RANKS_TEST(test_refusals, .size = 1)
     return 0;
 }
 
-/* Scales stay as they are while the plan runs. */
+/* Scales cannot change while the plan runs. */
 static int busy(struct ranks_self *self)
 {
     float x[10] = {1};

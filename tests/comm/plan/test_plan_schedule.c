@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The algorithm of a plan: the one that the caller names, or one that the library
- * chooses.
+ * The algorithm of a plan: named by the caller, or chosen by the library.
  */
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -48,7 +47,7 @@ RANKS_TEST(test_refused, .size = 3)
     return 0;
 }
 
-/* Returns the bytes that a rank sends in one start of a selection, frames included. */
+/* Return the bytes that a rank sends in one start of a selection, frames included. */
 static double sent_by(struct ranks_self *self, const char *codec, const char *algorithm,
                       trib_plan_t **plan)
 {
@@ -57,7 +56,7 @@ static double sent_by(struct ranks_self *self, const char *codec, const char *al
     trib_desc_t d = TRIB_DESC_INIT;
     trib_stats_t a = {.size = sizeof(a)}, b = {.size = sizeof(b)};
 
-    for (size_t i = 0; i < N; i++) /* each rank selects elements of its own */
+    for (size_t i = 0; i < N; i++) /* each rank selects other elements */
         x[i] = (float)((i * 7919 + (size_t)self->rank * 104729) % 65537);
     d.recv = x;
     d.count = N;
@@ -70,7 +69,8 @@ static double sent_by(struct ranks_self *self, const char *codec, const char *al
     return (double)(b.wire_bytes - a.wire_bytes);
 }
 
-/* By the code words of contributions and results, not by the elements. */
+/* The choice depends on the encoded size of contributions and results, not on the
+ * elements. */
 RANKS_TEST(test_chosen_by_words, .size = 4)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_STATS: what trib_plan_stats says of results is what they are, of every
- * collective that sums, in place and not, by wait, test and the call with a name; and
- * who has none is told.
+ * TRIB_STATS: trib_plan_stats describes the results correctly, for every reducing
+ * collective, in place and not, with wait, test and the call with a name; a plan
+ * without statistics returns an error.
  */
 #include <math.h>
 
@@ -16,7 +16,7 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * fabs(b);
 }
 
-/* The sum of what ranks give is step * (i % 10), and NaN in element 7 of step 2. */
+/* The sum of the inputs is step * (i % 10), and NaN in element 7 of step 2. */
 static void fill(double *x, size_t n, int step, int size)
 {
     for (size_t i = 0; i < n; i++)
@@ -61,7 +61,7 @@ static void use(struct ranks_self *self, trib_coll_t coll, bool in_place, bool t
         while (test && trib_plan_test(plan) == TRIB_INPROGRESS)
             ;
         ranks_ok(self, trib_plan_wait(plan));
-        ranks_ok(self, trib_plan_wait(plan)); /* looks once */
+        ranks_ok(self, trib_plan_wait(plan)); /* computes once */
         if (coll != TRIB_REDUCE || self->rank == 0)
             expect(self, plan,
                    coll == TRIB_REDUCE_SCATTER ? COUNT * (size_t)self->rank : 0, step);

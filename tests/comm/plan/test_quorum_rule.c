@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans that cannot have a quorum are refused with a sentence; without aggregators
- * others run as usual.
+ * Plans that cannot have a quorum are refused with an error message; without
+ * aggregators others run as usual.
  */
 #include "comm/core/plan_struct.h"
 #include "comm/plan/quorum_rule.h"

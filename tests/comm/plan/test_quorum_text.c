@@ -40,7 +40,7 @@ TEST(test_text)
     assert_true(w.part <= 0);
 }
 
-/* The number of ranks never exceeds the part, nor falls short of it by a rank. */
+/* The number of ranks never exceeds the fraction, nor falls short of it by a rank. */
 TEST(test_need)
 {
     for (int percent = 1; percent <= 100; percent++) {

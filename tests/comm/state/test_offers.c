@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All ranks hear what each of them offers, who cannot go on, and that none gives.
+ * All ranks receive the offers of all, the rank that failed, and the fact that no rank
+ * passes an input.
  */
 #include "comm/state/offers.h"
 
@@ -15,7 +16,7 @@ struct offer {
     int rank;
 };
 
-/* Returns what trib_offers_exchange returned; *first_out is -1 unless all agreed. */
+/* Return the status of trib_offers_exchange; *first_out is -1 unless all agreed. */
 static trib_status_t exchange(struct ranks_self *self, trib_status_t status, bool gives,
                               int *first_out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trib_plan_move makes the plan that its caller would have made, with the same process
- * as root and the factors that were set last, also for newcomers. Vectors with a name
- * go on under it. An error of what cannot be carried over says what to do.
- * test_plan_state_move.c has the state.
+ * trib_plan_move creates the plan that its caller would have created, with the same
+ * process as root and the latest factors, also for newcomers. Named vectors keep their
+ * name. The error for a plan that cannot move names the remedy. test_plan_state_move.c
+ * covers the state.
  */
 #include "tests/harness/tribtest.h"
 
@@ -72,7 +72,7 @@ static void same_plan(struct ranks_self *self, trib_comm_t *comm, trib_plan_t *p
     ranks_ok(self, trib_plan_free(other));
 }
 
-/* Down to fewer ranks and up to all again, by a rank that knows nothing of it. */
+/* Move to fewer ranks and back to all, with one rank that does not have the plan. */
 RANKS_TEST_ON(test_described, ("shm"), .size = WORLD)
 {
     trib_desc_t descs[4] = {TRIB_DESC_INIT, TRIB_DESC_INIT, TRIB_DESC_INIT,
@@ -132,7 +132,7 @@ static void keeps_root(struct ranks_self *self, const struct comms *c)
         sum_with(self, c->fewer, fewer, &send, &recv);
         ranks_assert(self, self->rank != 2 || recv == 1 + 4 + 8);
     }
-    /* With buffers the plan is started as it is. */
+    /* With buffers the plan can be started directly. */
     if (trib_plan_move(c->all, fewer, &send, &recv, 1, &again) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(c->all));
     ranks_step(self, again);
@@ -142,7 +142,8 @@ static void keeps_root(struct ranks_self *self, const struct comms *c)
     ranks_ok(self, trib_plan_free(again));
 }
 
-/* A weighted mean keeps each rank's weight, also 0; that of a newcomer is 1. */
+/* A weighted mean keeps the weight of each rank, including 0; a newcomer has weight
+ * 1. */
 static void keeps_factors(struct ranks_self *self, const struct comms *c)
 {
     const double weights[WORLD] = {2, 5, 0, 3};
@@ -185,7 +186,7 @@ RANKS_TEST_ON(test_kept, ("shm", "tcp", IF_UCX("ucx")), .size = WORLD)
     return 0;
 }
 
-/* ---- vectors with a name --------------------------------------------------------- */
+/* ---- named vectors --------------------------------------------------------------- */
 
 static float input(int rank, int step, size_t i)
 {
@@ -207,8 +208,8 @@ static void name_sum(struct ranks_self *self, trib_comm_t *comm, int step, doubl
         got[i] += (double)x[i];
 }
 
-/* All that the ranks of fewer have put in comes out, before the move or after it: at
- * last nothing is added any more, until nothing is held back. */
+/* The results add up to all inputs of the ranks of fewer, before or after the move:
+ * finally inputs are zero until no residual is left. */
 static int named(struct ranks_self *self)
 {
     enum { STEPS = 3, DRAIN = 60 };
@@ -319,7 +320,7 @@ static void refuse_roots(struct ranks_self *self, const struct comms *c)
     d.root = LOST;
     trib_plan_t *from = make(self, c->all, TRIB_REDUCE, &d);
     d.root = 0;
-    if (c->fewer) { /* as the sentence says */
+    if (c->fewer) { /* following the error message */
         plan = make(self, c->fewer, TRIB_REDUCE, &d);
         ranks_ok(self, trib_plan_state_move(plan, from, 0));
         ranks_ok(self, trib_plan_free(plan));
@@ -352,7 +353,7 @@ static int refusals(struct ranks_self *self)
     ranks_assert(self,
                  trib_plan_move(c.all, from, NULL, NULL, 0, &plan) == TRIB_ERR_INVALID);
     ranks_ok(self, trib_plan_free(from));
-    if (c.fewer) { /* one rank cannot, and no rank does */
+    if (c.fewer) { /* one rank cannot, so no rank does */
         d.codec = "topk:ratio=0.1";
         from = make(self, self->rank == 2 ? c.fewer : c.all, TRIB_ALLREDUCE, &d);
         ranks_assert(self, trib_plan_move(c.fewer, from, NULL, NULL, 0, &plan) ==

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The residual of a plan, read and written by range: nothing is lost when a vector is
- * cut into others, and what is written is what the next start sends.
+ * cut into others, and the next start sends a written residual.
  */
 #include "tests/harness/tribtest.h"
 
@@ -30,7 +30,8 @@ static float value(int rank, size_t i)
     return (float)((int)(i * 2654435761u >> 20) % 2000 - 1000 + rank);
 }
 
-/* Adds the residuals of all ranks to x: with what was summed it is all there was. */
+/* Add the residuals of all ranks to x: together with the sums, they equal the
+ * inputs. */
 static void add_residuals(struct ranks_self *self, const float *r, float *x, size_t n)
 {
     float *all = malloc(n * sizeof(*all));
@@ -45,8 +46,8 @@ static void add_residuals(struct ranks_self *self, const float *r, float *x, siz
     free(all);
 }
 
-/* One vector of n becomes two, cut at `cut`; elements are whole numbers, so that sums
- * are exact. */
+/* One vector of n is split into two at `cut`; elements are integers, so that sums are
+ * exact. */
 static void move(struct ranks_self *self, size_t n, size_t cut, const char *codec)
 {
     float *x = calloc(n, sizeof(*x)), *r = malloc(n * sizeof(*r));
@@ -79,7 +80,7 @@ static void move(struct ranks_self *self, size_t n, size_t cut, const char *code
         ranks_ok(self, trib_plan_residual_get(whole, first[p], count[p], again));
         ranks_ok(self, trib_plan_residual_set(part[p], 0, count[p], again));
         memset(y, 0, count[p] * sizeof(*y));
-        start(self, part[p], y); /* nothing but what was held back */
+        start(self, part[p], y); /* only the residual */
         ranks_ok(self, trib_plan_residual_get(part[p], 0, count[p], again));
         add_residuals(self, again, y, count[p]);
         add_residuals(self, r + first[p],
@@ -105,7 +106,7 @@ RANKS_TEST_ON(test_moves, ("shm", "tcp", IF_UCX("ucx")), .size = 3)
     return 0;
 }
 
-/* A plan with the residual of another one goes on with the same bits. */
+/* A plan with the residual of another one continues with the same bits. */
 RANKS_TEST_ON(test_same_bits, ("shm"), .size = 2)
 {
     enum { N = 5000 };
@@ -130,7 +131,7 @@ RANKS_TEST_ON(test_same_bits, ("shm"), .size = 2)
     return 0;
 }
 
-/* A rank that is alone sends what it was given, too. */
+/* A single rank also sends the residual written to it. */
 static int alone(struct ranks_self *self)
 {
     enum { N = 2000 };
@@ -152,7 +153,7 @@ TEST_ON(test_alone, "shm")
     ranks_pass(.size = 1, .fn = alone, .config = *state);
 }
 
-/* Aggregators sum, and the residual is this rank's, as it is without them. */
+/* Aggregators sum, and each rank keeps its residual, as without them. */
 static int with_aggregators(struct ranks_self *whole)
 {
     enum { N = 3000 };
@@ -223,7 +224,7 @@ RANKS_TEST_ON(test_refused, ("shm"), .size = 2)
     ranks_expect(self, trib_plan_residual_get(NULL, 0, 10, r), TRIB_ERR_INVALID, "");
     ranks_ok(self, trib_plan_residual_get(kept, 2000, 0, NULL));
     ranks_ok(self, trib_barrier(self->comm));
-    if (self->rank == 0) { /* the other rank comes when it was told to */
+    if (self->rank == 0) { /* the other rank starts after its signal */
         ranks_ok(self, trib_plan_start_with(kept, NULL, x));
         refuses(self, trib_plan_residual_get(kept, 0, 10, r), TRIB_ERR_BUSY,
                 WORDS("trib_plan_residual_get", "still running"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a plan: saved and loaded, a run goes on with the same bits; what does
- * not fit is refused by a sentence that says why, and damaged bytes do no harm.
+ * The state of a plan: after save and load, a run continues with the same bits. A state
+ * that does not match is refused with a message that names the reason, and damaged
+ * bytes do no harm.
  */
 #include "tests/harness/tribtest.h"
 
@@ -38,7 +39,7 @@ static struct saved save(struct ranks_self *self, trib_plan_t *plan)
     return s;
 }
 
-/* Steps [from, to), and a hash of each result. */
+/* Run steps [from, to), and hash each result. */
 static void steps(struct fed *f, uint64_t from, uint64_t to, uint64_t *hashes)
 {
     for (uint64_t k = from; k < to; k++) {
@@ -62,7 +63,7 @@ static int goes_on(struct ranks_self *self)
     struct saved s = save(self, f.plan);
     fed_close(&f);
     fed_open(&f, self, self->arg, COUNT);
-    steps(&f, STEPS - 1, STEPS, parts); /* which is forgotten */
+    steps(&f, STEPS - 1, STEPS, parts); /* this step is discarded */
     ranks_ok(self, trib_plan_state_load(f.plan, s.bytes, s.n));
     steps(&f, STEPS / 2, STEPS, parts);
     for (int k = 0; k < STEPS; k++)
@@ -103,7 +104,7 @@ TEST(test_goes_on)
     }
 }
 
-/* ---- states that do not fit ------------------------------------------------------ */
+/* ---- states that do not match ---------------------------------------------------- */
 
 static void put32(struct saved *s, size_t at, uint32_t value)
 {
@@ -111,7 +112,7 @@ static void put32(struct saved *s, size_t at, uint32_t value)
     trib_sections_seal(s->bytes, s->n);
 }
 
-/* The state of another plan of this rank. */
+/* Return the state of another plan of this rank. */
 static struct saved state_of(struct ranks_self *self, const struct fed_scene *s,
                              size_t count)
 {
@@ -196,7 +197,7 @@ TEST(test_differences)
         1);
 }
 
-/* n bytes in front of a page that nobody may read. */
+/* Return n bytes before an inaccessible page. */
 static unsigned char *guarded(struct ranks_self *self, size_t n)
 {
     static unsigned char *end;
@@ -212,7 +213,8 @@ static unsigned char *guarded(struct ranks_self *self, size_t n)
     return end - n;
 }
 
-/* Any bytes behind a right checksum: a status, and no access beyond them. */
+/* Any bytes with a valid checksum: they result in a status, and no access beyond
+ * them. */
 static int hostile(struct ranks_self *self)
 {
     uint64_t seed = 1;
@@ -229,7 +231,7 @@ static int hostile(struct ranks_self *self)
             uint64_t r = oracle_mix(seed++);
             bad.bytes[r % n] = (unsigned char)(r >> 32);
         }
-        if (n >= TRIB_SECTIONS_HEAD_BYTES) /* its length and checksum are right */
+        if (n >= TRIB_SECTIONS_HEAD_BYTES) /* its length and checksum are valid */
             trib_sections_seal(bad.bytes, n);
         trib_status_t st = trib_plan_state_load(f.plan, bad.bytes, bad.n);
         ranks_assert(self, st == TRIB_OK || st == TRIB_ERR_INVALID);
@@ -251,7 +253,7 @@ TEST(test_hostile)
         1);
 }
 
-/* ---- when, and what for ---------------------------------------------------------- */
+/* ---- invalid calls --------------------------------------------------------------- */
 
 static int refuses_calls(struct ranks_self *self)
 {
@@ -296,7 +298,7 @@ TEST(test_calls)
     run(refuses_calls, NULL, 2);
 }
 
-/* One rank goes on from another step than the others. */
+/* One rank continues from another step than the others. */
 static int other_step(struct ranks_self *self)
 {
     uint64_t hashes[STEPS];
@@ -314,7 +316,7 @@ static int other_step(struct ranks_self *self)
     if (st != TRIB_ERR_MISMATCH ||
         !ranks_has(text, WORDS("rank 1", "step 4", "step 3")))
         ranks_die(self, "%s: %s", trib_status_name(st), text);
-    size_t n; /* of what was cut short there is no state */
+    size_t n; /* an interrupted start has no state */
     ranks_assert(self, trib_plan_state_save(f.plan, NULL, 0, &n) == TRIB_ERR_MISMATCH);
     fed_close(&f);
     free(s.bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The state of a plan moves to a plan of another communicator: of the same ranks, and
- * the run goes on with the same bits; of fewer, and each keeps what it holds back; of
- * more, where newcomers begin with nothing. Starts are taken back, or dropped.
+ * the run continues with the same bits; of fewer, and each keeps its residual; of more,
+ * and newcomers start without one. Starts are undone or dropped.
  */
 #include "tests/harness/tribtest.h"
 
@@ -23,7 +23,7 @@ struct scene {
     trib_dtype_t dtype;
     trib_op_t op;
     trib_coll_t coll;
-    bool exact; /* what is sent and what is held back add up to what came */
+    bool exact; /* contributions plus residuals equal the inputs */
 };
 
 static const struct scene scenes[] = {
@@ -108,7 +108,8 @@ static void open_run(struct ranks_self *self, struct run *r, trib_comm_t *comm,
     r->plan = plan_of(self, comm, s, n);
 }
 
-/* A run whose plan goes on from another one: the caller makes it, or the library. */
+/* A run whose plan continues from another one, which the caller or the library
+ * creates. */
 static void move_run(struct ranks_self *self, struct run *r, trib_comm_t *comm,
                      const struct scene *s, const struct run *from, bool by_caller)
 {
@@ -159,7 +160,8 @@ static unsigned char *save(struct ranks_self *self, trib_plan_t *plan, size_t *b
     return state;
 }
 
-/* Two states have the same sections, but for marks, models and what is summed anew. */
+/* Check that two states have the same sections, except for marks, models and sections
+ * that are recomputed. */
 static void same_sections(struct ranks_self *self, const unsigned char *a,
                           const unsigned char *b, size_t bytes)
 {
@@ -193,8 +195,8 @@ static void same_on_all(struct ranks_self *self, const struct scene *s,
 
 /* ---- the same ranks -------------------------------------------------------------- */
 
-/* A run that was moved after `steps` of `begun` starts, and one that was not: the same
- * bits. */
+/* Compare a run that was moved after `steps` of `begun` starts with one that was not:
+ * the same bits. */
 static void goes_on(struct ranks_self *self, const struct comms *c,
                     const struct scene *s, uint64_t back)
 {
@@ -203,7 +205,8 @@ static void goes_on(struct ranks_self *self, const struct comms *c,
 
     open_run(self, &all, c->all[0], s, n);
     open_run(self, &other, c->all[1], s, n);
-    /* Those of one name draw alike in one communicator, and by the key that moves. */
+    /* Plans of one name draw the same numbers in one communicator, and with the key
+     * that moves. */
     start(self, s, &all, 0);
     ranks_ok(self, trib_plan_state_move(other.plan, all.plan, 1));
     for (uint64_t k = 1; k < STEPS; k++) {
@@ -241,7 +244,7 @@ RANKS_TEST_ON(test_same_ranks, ("shm"), .size = WORLD, .bare = true, .seconds = 
 
 /* ---- other ranks ----------------------------------------------------------------- */
 
-/* What all ranks sent in the step that ended: it is the result. */
+/* Check that the result is the sum of all contributions of the last step. */
 static void check_sum(struct ranks_self *self, const struct scene *s,
                       const struct run *r, const float *before, uint64_t step)
 {
@@ -260,7 +263,8 @@ static void check_sum(struct ranks_self *self, const struct scene *s,
     free(now);
 }
 
-/* A reduce-scatter keeps the blocks of the ranks that are left; all else keeps all. */
+/* A reduce-scatter keeps the blocks of the remaining ranks; other plans keep the whole
+ * residual. */
 static void check_residual(struct ranks_self *self, const struct run *from,
                            const struct run *to, const float *was)
 {
@@ -281,7 +285,7 @@ static bool has_residual(const struct scene *s)
     return strcmp(s->codec, "none") && !(s->feedback && strstr(s->feedback, "ef21"));
 }
 
-/* The rank LOST is there no more; starts are taken back, or dropped. */
+/* The rank LOST is missing; starts are undone or dropped. */
 static void shrinks(struct ranks_self *self, const struct comms *c,
                     const struct scene *s, int back)
 {
@@ -325,7 +329,7 @@ static void shrinks(struct ranks_self *self, const struct comms *c,
     free(held);
 }
 
-/* Newcomers hold nothing back, and all go on with the step and key of the others. */
+/* Newcomers have no residual, and all continue with the step and key of the others. */
 static void grows(struct ranks_self *self, const struct comms *c, const struct scene *s,
                   bool by_caller)
 {
@@ -373,7 +377,7 @@ RANKS_TEST_ON(test_other_ranks, ("shm", "tcp", IF_UCX("ucx")), .size = WORLD,
 
 /* ---- refusals -------------------------------------------------------------------- */
 
-/* All refuse, each for one of two reasons, and the new plan holds nothing. */
+/* All ranks refuse, each for one of two reasons, and the new plan has no state. */
 static void refused(struct ranks_self *self, trib_plan_t *plan, trib_plan_t *from,
                     uint64_t steps, const char *mine, const char *others)
 {

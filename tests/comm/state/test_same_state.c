@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hashes of state that ranks believe to share: the ranks that differ are named, the
- * same on all, whoever they are and however many.
+ * Hashes of state that ranks should share: the ranks that differ are named, the same on
+ * all ranks, for any set of them.
  */
 #include "tests/harness/tribtest.h"
 
@@ -33,7 +33,7 @@ RANKS_TEST_ON(test_compares, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE)
     check(self, (uint64_t[]){7, 7, 7, 6, 7}, (int[]){3}, 1);
     check(self, (uint64_t[]){1, 7, 7, 7, 7}, (int[]){0}, 1);
     check(self, (uint64_t[]){9, 7, 7, 7, 1}, (int[]){0, 4}, 2);
-    /* As many on both sides: the lowest rank is right. */
+    /* Two groups of equal size: the lowest rank is right. */
     check(self, (uint64_t[]){9, 9, 7, 7, 1}, (int[]){2, 3, 4}, 3);
     check(self, (uint64_t[]){3, 9, 7, 2, 1}, (int[]){1, 2, 3, 4}, 4);
     check(self, (uint64_t[]){UINT64_MAX, 0, 0, UINT64_MAX, UINT64_MAX}, (int[]){1, 2},
@@ -45,7 +45,7 @@ RANKS_TEST_ON(test_compares, ("shm", "tcp", IF_UCX("ucx")), .size = SIZE)
     return 0;
 }
 
-/* A hash depends on each byte, on the length, and on what came before. */
+/* A hash depends on each byte, on the length, and on earlier data. */
 TEST(test_hash)
 {
     uint8_t x[100] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * N ranks save, M ranks load, for all N and M of 1 to 5: the sum, or mean, of what is
- * held back is the same before and after, and the results add up to all that was put
- * in. Inputs are integers of which each sum and mean here is exact.
+ * N ranks save, M ranks load, for all N and M of 1 to 5: the sum, or mean, of the
+ * residuals is the same before and after, and the results add up to all inputs. Inputs
+ * are integers whose sums and means here are exact.
  */
 #include "comm/state/plan_state.h"
 #include "pipeline/payload/error_feedback.h"
@@ -22,8 +22,8 @@ struct scene {
     trib_op_t op;
     trib_coll_t coll;
     double tolerance; /* of sums, relative; 0: they are exact */
-    bool drains; /* with inputs of 0 all comes out */
-    bool settles; /* with the same input in each step the result becomes its sum */
+    bool drains; /* with zero inputs, the residuals drain */
+    bool settles; /* with the same input in each step, the result becomes its sum */
 };
 
 struct merger {
@@ -57,7 +57,7 @@ static double load(const struct merger *m, const char *at, size_t i)
     return perf_number_load(m->scene->dtype, at, i).f;
 }
 
-/* The plan of this half's ranks, or none on the others. */
+/* Create the plan of the ranks of this half; the others have none. */
 static void open_half(struct merger *m, int ranks)
 {
     const int rank = m->self->rank;
@@ -90,7 +90,7 @@ static void close_half(struct merger *m)
     ranks_ok(m->self, trib_free_comm(m->comm));
 }
 
-/* One step: each rank's input, 0 where `step` is 0. */
+/* Run one step with the input of each rank, 0 if `step` is 0. */
 static void step(struct merger *m, uint64_t number, bool put)
 {
     const double times = m->scene->op == TRIB_MEAN ? m->ranks : 1;
@@ -103,7 +103,7 @@ static void step(struct merger *m, uint64_t number, bool put)
     for (size_t i = 0; i < m->total; i++) {
         const double x = put ? input(m, number, m->self->rank, i) : 0;
         store(m, m->send, i, x);
-        /* What a mean holds back counts by the ranks there are. */
+        /* The residual of a mean is scaled by the number of ranks. */
         m->came[i] += x / times;
     }
     ranks_ok(m->self, trib_plan_start(m->plan));
@@ -118,7 +118,7 @@ static void sum_world(struct merger *m, double *x, size_t n)
     ranks_ok(m->self, trib_allreduce(m->self->comm, NULL, x, n, TRIB_F64, TRIB_SUM));
 }
 
-/* The sum of a section over the states, in the unit of results. */
+/* Sum a section over the states, in the unit of results. */
 static void sum_section(struct merger *m, const char *name, double *sum_out)
 {
     memset(sum_out, 0, m->total * sizeof(*sum_out));
@@ -133,7 +133,7 @@ static void sum_section(struct merger *m, const char *name, double *sum_out)
     }
 }
 
-/* All ranks of the world have the states of this half. */
+/* Give all ranks of the world the states of this half. */
 static void save_half(struct merger *m)
 {
     size_t bytes = 0;
@@ -152,7 +152,7 @@ static void save_half(struct merger *m)
     free(mine);
 }
 
-/* Rank r of M gives the states r, r + M, … of N. */
+/* Rank r of M loads the states r, r + M, … of N. */
 static trib_status_t load_half(struct merger *m, int savers)
 {
     const void *given[WORLD];
@@ -175,7 +175,7 @@ static void same_sums(const struct merger *m, const char *what, const double *a,
                       what, savers, m->ranks, a[i], i, b[i]);
 }
 
-/* The run goes on to its end, where nothing is held back any more. */
+/* The run continues until no residual is left. */
 static void drain(struct merger *m, int savers)
 {
     for (uint64_t k = 0; k < STEPS; k++)
@@ -187,7 +187,7 @@ static void drain(struct merger *m, int savers)
     same_sums(m, "all that was put in", m->came, m->went, savers);
 }
 
-/* ef21: the result of a constant input becomes its sum, also where h began at 0. */
+/* ef21: the result of a constant input becomes its sum, even if h began at 0. */
 static void settle(struct merger *m, int savers)
 {
     for (uint64_t k = 0; k < DRAIN; k++) {
@@ -242,7 +242,7 @@ static void open_merger(struct merger *m, struct ranks_self *self)
 
     *m = (struct merger){.self = self, .scene = s, .total = COUNT};
     if (s->coll == TRIB_REDUCE_SCATTER)
-        m->total = 60 * 21; /* for each number of ranks a multiple of it */
+        m->total = 60 * 21; /* a multiple of each number of ranks */
     m->element = trib_dtype_size(s->dtype);
     m->send = calloc(m->total, m->element);
     m->recv = calloc(m->total, m->element);
@@ -260,7 +260,8 @@ static void close_merger(struct merger *m)
     free(m->states);
 }
 
-/* Each number of savers to each of loaders, or to one of these only. */
+/* Move from each number of savers to each number of loaders, or to one of these
+ * only. */
 static int move_among(struct ranks_self *self, bool all)
 {
     struct merger m;
@@ -284,7 +285,8 @@ static int some_moves(struct ranks_self *self)
     return move_among(self, false);
 }
 
-/* States are merged in the same way over each transport: by shm all pairs are tried. */
+/* States are merged in the same way over each transport, so only shm tries all
+ * pairs. */
 static ranks_fn moves_over(const char *config)
 {
     return strcmp(config, "transport=shm") == 0 ? moves : some_moves;
@@ -332,9 +334,10 @@ TEST_ON(test_rules, "shm", IF_UCX("ucx"))
         run(*state, moves_over(*state), &scenes[k]);
 }
 
-/* ---- the very results ------------------------------------------------------------ */
+/* ---- bit-identical results ------------------------------------------------------- */
 
-/* As many ranks, each with its own state: the same bits as without a break. */
+/* The same number of ranks, each with its own state: the same bits as without a
+ * break. */
 static int goes_on(struct ranks_self *self)
 {
     uint64_t hash[2];
@@ -371,7 +374,8 @@ TEST_ON(test_goes_on, "shm", "tcp")
 
 /* ---- refusals -------------------------------------------------------------------- */
 
-/* All ranks refuse what one was given, for one of two reasons, and nothing changes. */
+/* All ranks refuse the state passed to one, for one of two reasons, and nothing
+ * changes. */
 static void refused(struct merger *m, const void *const *given, size_t n,
                     const char *mine, const char *others)
 {
@@ -391,7 +395,8 @@ static void refused(struct merger *m, const void *const *given, size_t n,
     free(after);
 }
 
-/* A copy of a state, with one byte changed; where `seal`, its checksum is right. */
+/* Return a copy of a state with one byte changed; with `seal`, its checksum is
+ * valid. */
 static const void *changed(const struct merger *m, int rank, size_t at, bool seal)
 {
     static unsigned char *copy;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group of a few tensors of one size, each a bucket of its own, and the order in
- * which they are done.
+ * A group of a few tensors of one size, each in a separate bucket, and the order in
+ * which they finish.
  */
 #ifndef TESTS_COMM_TENSORS_NET_H
 #define TESTS_COMM_TENSORS_NET_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tensors of a test: drawn alike on all ranks by a seed, with an oracle for each.
+ * Tensors of a test: drawn from a seed, the same on all ranks, with an oracle for each.
  */
 #ifndef TESTS_COMM_TENSORS_TENSORS_H
 #define TESTS_COMM_TENSORS_TENSORS_H
@@ -18,13 +18,13 @@ struct tensors {
     char *send[TENSORS_MOST], *recv[TENSORS_MOST]; /* malloc'd */
 };
 
-/* A stream of numbers. */
+/* Return the next number of a stream. */
 static inline uint64_t tensors_draw(uint64_t *state)
 {
     return oracle_mix((*state)++);
 }
 
-/* Give each tensor memory of its own; bytes of a guard behind it. */
+/* Allocate separate memory for each tensor, followed by guard bytes. */
 static inline void tensors_memory(struct ranks_self *self, struct tensors *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -76,7 +76,7 @@ static inline struct oracle tensors_oracle(const struct ranks_self *self,
                            .size = self->size};
 }
 
-/* Fill what tensor i gives in this step; in_place: recv. */
+/* Fill in the input of tensor i in this step; in_place: in recv. */
 static inline void tensors_fill(struct ranks_self *self, struct tensors *t, size_t i,
                                 uint64_t step, bool in_place)
 {
@@ -112,7 +112,7 @@ static inline void tensors_free(struct tensors *t)
     }
 }
 
-/* A random order of 0 … n - 1. */
+/* Draw a random order of 0 … n - 1. */
 static inline void tensors_shuffle(size_t *order, size_t n, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets that are formed anew after the first step, by the times at which tensors were
- * ready.
+ * Buckets that are formed again after the first step, by the times at which tensors
+ * became ready.
  */
 #include "tests/comm/tensors/net.h"
 

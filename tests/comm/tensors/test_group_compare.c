@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that describe different groups are told in what they differ, and may try again.
+ * Ranks that describe different groups get an error that names the difference, and may
+ * try again.
  */
 #include "tests/harness/tribtest.h"
 
 #include "tests/comm/tensors/net.h"
 
-/* After each refusal the communicator is as it was. */
+/* After each refusal the communicator is unchanged. */
 static int differs(struct ranks_self *self)
 {
     const bool other = self->rank == 1;

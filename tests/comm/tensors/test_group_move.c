@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank dies within a step of a group. The others make the group anew without it, move
- * the state of its tensors, and do the step again: from what they held back before it.
+ * A rank dies during a step of a group. The others recreate the group without it, move
+ * the state of its tensors, and repeat the step with the earlier residuals.
  */
 #include "tests/harness/tribtest.h"
 
@@ -20,7 +20,7 @@ struct net {
     trib_comm_t *comm;
     trib_group_t *group;
     struct tensors t;
-    float *held[3][TENSORS_MOST]; /* behind step number % 3 */
+    float *held[3][TENSORS_MOST]; /* after step number % 3 */
 };
 
 static trib_group_t *make(struct net *n, trib_comm_t *comm)
@@ -84,7 +84,7 @@ static trib_status_t step(struct net *n, int number)
     return st == TRIB_OK ? trib_group_wait(n->group) : st;
 }
 
-/* The result is what all ranks sent in the step. */
+/* Check that the result is the sum of all contributions of the step. */
 static trib_status_t check(struct net *n, int number)
 {
     float **was = n->held[number % 3], **is = n->held[(number + 1) % 3];
@@ -188,7 +188,7 @@ TEST_ON(test_goes_on, "shm", "tcp", IF_UCX("ucx"))
     ranks_close(&r);
 }
 
-/* A newcomer gets the group that the others have had without it. */
+/* A newcomer gets the group that the others have. */
 RANKS_TEST_ON(test_comes, ("shm", "tcp"), .size = RANKS, .noisy = true)
 {
     struct net n = {.self = self, .comm = self->comm};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a group: the run goes on with the bits that it would have had, with
- * codecs that keep something and buckets that were formed by time; what is damaged or
- * of others is refused, and changes nothing.
+ * The state of a group: the run continues with the bits of an uninterrupted run, with
+ * stateful codecs and buckets formed by time; a damaged or foreign state is refused,
+ * and changes nothing.
  */
 #include "tests/harness/tribtest.h"
 
@@ -33,7 +33,7 @@ static trib_group_t *make(struct ranks_self *self, const struct tensors *t)
     return group;
 }
 
-/* The hash of all results of a step. */
+/* Return the hash of all results of a step. */
 static uint64_t step(struct ranks_self *self, struct tensors *t, trib_group_t *group,
                      uint64_t number)
 {
@@ -121,7 +121,8 @@ static void refused(struct ranks_self *self, trib_group_t *group, const struct s
     free(after.bytes);
 }
 
-/* Changed bytes with the right checksum: refused, or loaded; never a wrong access. */
+/* Changed bytes with a valid checksum are refused or loaded, without an invalid
+ * access. */
 static void forge(struct ranks_self *self, trib_group_t *group,
                   const struct saved *good)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a group makes of a description: mistakes have a sentence that names the tensor,
- * rules choose codecs, small tensors of a kind share buckets.
+ * How a group interprets a description: the errors name the tensor, rules select
+ * codecs, small tensors of a kind share buckets.
  */
 #include "tests/harness/tribtest.h"
 
@@ -118,7 +118,8 @@ static int mistakes_of_options(struct ranks_self *self)
     return 0;
 }
 
-/* The line of trib_group_explain that begins with this text has these words. */
+/* Check that the line of trib_group_explain that begins with this text contains these
+ * words. */
 static void explained(struct ranks_self *self, trib_group_t *group, const char *line,
                       const char *words)
 {
@@ -163,7 +164,7 @@ static int rules(struct ranks_self *self)
     return 0;
 }
 
-/* Buckets hold one dtype, one priority, and no more bytes than they may. */
+/* Buckets contain one dtype, one priority, and at most the allowed bytes. */
 static int buckets(struct ranks_self *self)
 {
     trib_group_opts_t opts = TRIB_GROUP_OPTS_INIT;
@@ -186,7 +187,7 @@ static int buckets(struct ranks_self *self)
     return 0;
 }
 
-/* The configured codec is for what plans have it for, and not for vectors. */
+/* The configured codec applies to the same vectors as for plans, and to no others. */
 static int configured(struct ranks_self *self)
 {
     trib_group_t *group;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps: an urgent tensor overtakes, misuse has a sentence and does no harm, a lost
- * rank ends the step everywhere.
+ * Steps: an urgent tensor overtakes; misuse causes an error message and no harm; a lost
+ * rank ends the step on all ranks.
  */
 #include "comm/tensors/tensor_group.h"
 #include "tests/comm/tensors/net.h"
@@ -12,7 +12,7 @@ static void await_phase(struct ranks_self *self, int rank, int phase)
         usleep(1000);
 }
 
-/* Rank 0 has all ready before rank 1 begins with the urgent one. */
+/* Rank 0 has all tensors ready before rank 1 starts with the urgent one. */
 static int overtakes(struct ranks_self *self)
 {
     trib_group_stats_t stats = {.size = sizeof(stats)};
@@ -95,7 +95,7 @@ static int misuse(struct ranks_self *self)
     return 0;
 }
 
-/* Something else is started on the communicator in the middle of a step. */
+/* Another operation is started on the communicator during a step. */
 static int disturbed(struct ranks_self *self)
 {
     static struct net net;
@@ -148,7 +148,7 @@ static int waits_for_late(struct ranks_self *self)
     return 0;
 }
 
-/* Ranks wait for a tensor that is being summed, and have different ones ready. */
+/* Ranks wait for a tensor that is being summed, and have different tensors ready. */
 static int waits_for_started(struct ranks_self *self)
 {
     static float large[1 << 20];

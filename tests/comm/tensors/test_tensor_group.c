@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups of tensors against plain sums: dtypes, odd sizes, codecs, feeds, buckets,
- * ready orders that differ between ranks, memory in place and elsewhere, many steps;
- * all transports, with and without tribd. All ranks have the same bits, and a coded
- * tensor has those of a plan of its name.
+ * Groups of tensors compared with plain sums: dtypes, odd sizes, codecs, feeds,
+ * buckets, orders that differ between ranks, memory in place and elsewhere, many steps;
+ * all transports, with and without tribd. All ranks have the same bits, and an encoded
+ * tensor has those of a plan with its name.
  */
 #include <poll.h>
 
@@ -26,7 +26,7 @@ struct scene {
     bool coded;
 };
 
-/* Callbacks have told this of a step. */
+/* Results of the callbacks of a step. */
 struct told {
     int times[TENSORS_MOST];
     trib_status_t status[TENSORS_MOST];
@@ -40,7 +40,8 @@ static void tell(void *arg, size_t tensor, trib_status_t status)
     told->status[tensor] = status;
 }
 
-/* A plan of its own for a coded tensor, with the name that the group gives it. */
+/* Create a separate plan for an encoded tensor, with the name that the group
+ * assigns. */
 static trib_plan_t *plan_of(struct ranks_self *self, const struct tensors *t, size_t i)
 {
     return ranks_plan(self, TRIB_ALLREDUCE, .name = t->of[i].name,
@@ -48,7 +49,7 @@ static trib_plan_t *plan_of(struct ranks_self *self, const struct tensors *t, si
                       .codec = t->of[i].codec);
 }
 
-/* A tribd draws by the number of a plan there, when it encodes sums anew. */
+/* When tribd encodes sums again, it draws numbers by the number of the plan there. */
 static bool draws_alike(const struct ranks_self *self, const char *codec)
 {
     return !strstr(self->opts.config, "service=") || strncmp(codec, "qsgd", 4) != 0;
@@ -59,7 +60,7 @@ static bool is_coded(const struct tensors *t, size_t i)
     return strcmp(t->of[i].codec, "none") != 0 && t->of[i].count;
 }
 
-/* All ranks have the same bits of all tensors. */
+/* Check that all ranks have the same bits of all tensors. */
 static void check_bits(struct ranks_self *self, const struct tensors *t)
 {
     uint64_t mine = 1, all[RANKS_MAX];
@@ -121,7 +122,7 @@ static void one_step(struct ranks_self *self, const struct scene *s, struct tens
         tensors_fill(self, t, i, step, in_place);
         sends[i] = in_place ? NULL : t->send[i];
         recvs[i] = t->recv[i];
-        if (in_place) /* for the plan of its own */
+        if (in_place) /* for the separate plan */
             tensors_fill(self, t, i, step, false);
     }
     ranks_ok(self, moved ? trib_group_start_with(group, sends, recvs)
@@ -198,13 +199,13 @@ static int whole(struct ranks_self *self)
     return 0;
 }
 
-/* ---- who is told, and how long a step may take ---- */
+/* ---- notifications and time limits ---- */
 
 enum { LIMIT_MS = 400, PATIENCE_MS = 60000 };
 
 struct heard {
     _Atomic int calls, ends;
-    _Atomic int status; /* of the newest end */
+    _Atomic int status; /* of the latest end */
 };
 
 static void hear(void *arg, trib_status_t st)
@@ -236,7 +237,7 @@ static trib_group_t *group_of(struct ranks_self *self, struct tensors *t,
     return group;
 }
 
-/* Each rank marks in an order of its own, then sleeps until the descriptor wakes it. */
+/* Each rank marks in a different order, then sleeps until the descriptor wakes it. */
 static int by_fd(struct ranks_self *self)
 {
     const trib_feed_t feed = *(const trib_feed_t *)self->arg;
@@ -283,7 +284,7 @@ TEST_ON(test_by_fd, "shm", "tcp")
                    .config = *state);
 }
 
-/* Rank 1 does not mark a tensor, or begins no step: all hear of it in time. */
+/* Rank 1 does not mark a tensor, or starts no step: all ranks get an error in time. */
 static int over_limit(struct ranks_self *self)
 {
     const trib_feed_t feed = *(const trib_feed_t *)self->arg;
@@ -293,7 +294,7 @@ static int over_limit(struct ranks_self *self)
     trib_status_t st = TRIB_OK;
 
     tensors_make(self, &t, 6, 3, codecs, 1);
-    ranks_assert(self, t.of[4].count > 0); /* which is not marked */
+    ranks_assert(self, t.of[4].count > 0); /* this tensor is not marked */
     trib_group_t *group = group_of(self, &t, feed, LIMIT_MS);
     ranks_ok(self, trib_group_notify(group, hear, &heard));
     ranks_ok(self, trib_barrier(self->comm));
@@ -310,8 +311,8 @@ static int over_limit(struct ranks_self *self)
             st = late ? trib_group_test(group) : trib_group_wait(group);
     const double took = ranks_seconds() - begin;
     ranks_expect(self, st, TRIB_ERR_TIMEOUT, "a step that is late");
-    /* The sentence of another rank is cut at 199 characters. An operation that was
-     * begun within the step has what is left of its time. */
+    /* The message of another rank is cut at 199 characters. An operation that was
+     * started during the step has the rest of its time. */
     if (!strstr(trib_last_error(self->comm), "400 ms") &&
         !strstr(trib_last_error(self->comm), "not finish within 3"))
         ranks_die(self, "%s", trib_last_error(self->comm));
