@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Several hosts on one machine: source this. A host is a process that holds name spaces of
-# its own: network, processes, IPC, mounts, host name; and with them an own /dev/shm,
-# /etc/hosts and boot id. Each has one link, eth0, to one switch, which is a bridge in a
-# network name space of its own. Nothing of it has a name on the real machine, so runs do
-# not meet; all of it goes when the holders end, at the latest with the shell.
+# Several hosts on one machine: source this file. A host is a process with name spaces
+# of its own: network, processes, IPC, mounts and host name. It also has its own
+# /dev/shm, /etc/hosts and boot id. Each host has one link, eth0, to one switch, which
+# is a bridge in another network name space. Nothing here has a name on the real
+# machine, so concurrent runs are independent. The hosts end with their first processes,
+# at the latest with the shell.
 #
 #     . tests/netns/net.sh
 #     why=$(net_refused) && echo "not here: $why" && exit 77
 #     net_open 2 && net_on 1 ping host0
 #     net_close
 #
-# Host I is called hostI and has 10.77.0.(I+1) and fd77::(I+1).
+# Host I has the name hostI and the addresses 10.77.0.(I+1) and fd77::(I+1).
 
-net_dir='' # holds what the hosts mount
+net_dir='' # files that the hosts mount
 net_switch_pid='' net_pids=()
 net_key=$(od -An -N32 -tx1 /dev/urandom | tr -d " \n") # the secret of all jobs here
 net_port=7000
 
-# net_refused - print why this machine cannot have such hosts; fail where it can.
+# net_refused - print why this machine cannot make such hosts; fail if it can.
 net_refused() {
     local tool
 
@@ -42,27 +43,29 @@ net_address() { # HOST [6]
     fi
 }
 
-# Runs in the name spaces of a new host, as its first process.
+# Set up the name spaces of a new host; its first process calls this.
 # shellcheck disable=SC2317 # net_hold calls it, in another shell
 net_be_host() { # FOLDER NAME
     mount -t tmpfs -o size=256m tmpfs /dev/shm &&
         mount --bind "$1/hosts" /etc/hosts &&
         hostname "$2" && ip link set lo up || exit 1
-    # So that not even the kernel seems to be the same; and what is nice to have.
+    # The kernel looks like another one. /sys is useful, but not required.
     mount --bind "$1/$2.boot_id" /proc/sys/kernel/random/boot_id || exit 1
     mount -t sysfs sysfs /sys 2>/dev/null
     echo ready >"$1/$2.ready"
     exec sleep infinity
 }
 
-# net_bound PID COMMAND... - become a command that dies with its parent PID; one that died
-# before the signal was asked for is no parent any more. (sh would drop exported functions.)
+# net_bound PID COMMAND... - become a command that ends with its parent PID. The shell
+# checks the parent, which may have ended before the signal was requested. (sh would
+# drop exported functions.)
 # shellcheck disable=SC2016
 net_bound() {
     exec setpriv --pdeathsig KILL bash -c '[ "$PPID" = "$0" ] || exit 1; exec "$@"' "$@"
 }
 
-# net_hold NAME - start the holder of a host; its pid becomes the last of net_pids.
+# net_hold NAME - start the first process of a host; its pid becomes the last of
+# net_pids.
 net_hold() {
     cat /proc/sys/kernel/random/uuid >"$net_dir/$1.boot_id"
     local me=$BASHPID
@@ -77,7 +80,7 @@ net_hold() {
     }
 }
 
-net_await() { # FILE, PID that writes it
+net_await() { # FILE, PID of its writer
     local end=$((SECONDS + 100))
 
     until [ -e "$1" ]; do
@@ -86,13 +89,14 @@ net_await() { # FILE, PID that writes it
     done
 }
 
-# net_switch COMMAND... - in the switch's network name space; port I leads to host I.
+# net_switch COMMAND... - run a command in the network name space of the switch. Port I
+# connects host I.
 net_switch() {
     nsenter --net="/proc/$net_switch_pid/ns/net" -- "$@"
 }
 
-# net_on HOST COMMAND... - on a host, in this folder. Signals stop at nsenter: a command
-# is killed by net_kill.
+# net_on HOST COMMAND... - run a command on a host, in this folder. nsenter does not
+# forward signals: use net_kill.
 net_on() {
     local pid=${net_pids[$1]}
 
@@ -111,7 +115,8 @@ net_link() {
         net_on "$1" ip link set "$2" up
 }
 
-# net_open HOSTS [MTU [4|6|46]] - the last says which addresses the links get.
+# net_open HOSTS [MTU [4|6|46]] - make the hosts. The last argument selects the IP
+# versions of the addresses.
 net_open() {
     local n=$1 i
 
@@ -133,7 +138,7 @@ net_open() {
     net_await "$net_dir/ready" $! || return 1
     net_switch ip link add switch mtu "$net_mtu" type bridge &&
         net_switch ip link set switch up || return 1
-    # A switch is no firewall: the rules for IP packets that this kernel may have are not for its.
+    # A switch is no firewall: turn off the kernel's rules for IP packets on bridges.
     [ ! -e /proc/sys/net/bridge/bridge-nf-call-iptables ] ||
         net_switch sh -c 'echo 0 >/proc/sys/net/bridge/bridge-nf-call-iptables' 2>/dev/null || :
     for ((i = 0; i < n; i++)); do
@@ -145,9 +150,9 @@ net_open() {
     done
 }
 
-# net_rate RATE - what each host sends and what it is sent, each at most RATE: 1gbit. The
-# burst is that of one large segment of a virtual link, less than a frame more at 10gbit. A
-# token bucket (tbf) as small would cut such segments.
+# net_rate RATE - limit the rate of each host in both directions, for example to 1gbit.
+# The burst holds one large segment of a virtual link, and at 10gbit less than a frame
+# more. A token bucket (tbf) with such a small burst would split the segments.
 net_rate() {
     local i
 
@@ -156,7 +161,7 @@ net_rate() {
     done
 }
 
-net_shape() { # RATE LINK COMMAND… - the last runs tc where the link is
+net_shape() { # RATE LINK COMMAND… - COMMAND runs tc where the link is
     local rate=$1 link=$2
 
     shift 2
@@ -165,8 +170,8 @@ net_shape() { # RATE LINK COMMAND… - the last runs tc where the link is
             burst 64kb cburst 64kb quantum 60000
 }
 
-# net_congestion NAME - how TCP connections between the hosts learn their rate: cubic, bbr.
-# By the routes, as the setting of a name space may only be one that all users may take.
+# net_congestion NAME - set the congestion control of TCP between the hosts: cubic, bbr.
+# The routes set it: the setting of a name space accepts only algorithms for all users.
 net_congestion() {
     local i
 
@@ -176,7 +181,7 @@ net_congestion() {
     done
 }
 
-# net_rule HOST RULE... - a rule of nft for what the host is sent.
+# net_rule HOST RULE... - add an nft rule for the packets that the host receives.
 net_rule() {
     local host=$1
 
@@ -188,12 +193,13 @@ add rule inet trouble in $*
 NFT
 }
 
-# net_drop HOST MATCH... - the host's firewall says nothing to what nft calls MATCH.
+# net_drop HOST MATCH... - the host's firewall silently drops packets that match the nft
+# expression MATCH.
 net_drop() {
     net_rule "$@" drop
 }
 
-# net_lose PERCENT - every host loses so much of what it is sent, by chance.
+# net_lose PERCENT - every host drops this percentage of its received packets at random.
 net_lose() {
     local i
 
@@ -202,8 +208,8 @@ net_lose() {
     done
 }
 
-# net_drop_frames BYTES - the switch drops what is larger, and says nothing. A virtual link
-# carries many segments as one; from now on each is sent by itself, as on a wire.
+# net_drop_frames BYTES - the switch silently drops larger frames. A virtual link joins
+# many segments; from now on it sends each by itself, as a wire does.
 net_drop_frames() {
     local i
 
@@ -217,7 +223,7 @@ add rule bridge trouble through meta length > $1 drop
 NFT
 }
 
-# net_mend - the end of all that rules, losses and net_drop_frames did.
+# net_mend - remove all rules of net_rule, net_drop, net_lose and net_drop_frames.
 net_mend() {
     local i
 
@@ -227,8 +233,9 @@ net_mend() {
     done
 }
 
-# net_rank HOST RANK SIZE COMMAND... - run a rank there; net_kill finds it by its number.
-# A shell stands between: nsenter stops with its child, and then reaps it no more.
+# net_rank HOST RANK SIZE COMMAND... - run a rank on a host; net_kill finds it by its
+# number. A shell runs between the two: nsenter stops with its child, and then never
+# reaps it.
 net_rank() {
     local host=$1 rank=$2 size=$3 root
 
@@ -247,9 +254,9 @@ net_kill() {
     net_on "$2" kill -s "$1" "$(cat "$net_dir/rank$3.pid")"
 }
 
-# net_job COMMAND... - $net_job_ranks ranks (1) on each host, or on the first
-# $net_job_hosts, in the background: what one says goes to $net_dir/rankI.out, its exit
-# status at last to $net_dir/rankI.status.
+# net_job COMMAND... - start $net_job_ranks ranks (1) on each host, or on the first
+# $net_job_hosts hosts, in the background. The output of rank I goes to
+# $net_dir/rankI.out, and at the end its exit status to $net_dir/rankI.status.
 net_job() {
     local rank size
 
@@ -259,11 +266,11 @@ net_job() {
     done
 }
 
-# How many ranks a job has, and on which host one of them is.
+# The number of ranks of a job, and the host of a rank.
 net_job_size() { echo $((${net_job_hosts:-${#net_pids[@]}} * ${net_job_ranks:-1})); }
 net_job_host() { echo $(($1 / ${net_job_ranks:-1})); } # RANK
 
-# net_job_start RANK COMMAND... - one of them.
+# net_job_start RANK COMMAND... - start one rank of a job.
 net_job_start() {
     local rank=$1 size
 
@@ -277,8 +284,8 @@ net_job_start() {
     } 2>/dev/null &
 }
 
-# net_ended SECONDS RANK... - wait until these have ended; fail where one does not.
-# TRIBTEST_SLOWNESS: how much longer a build may take.
+# net_ended SECONDS RANK... - wait until these ranks have ended; fail on a time-out.
+# TRIBTEST_SLOWNESS multiplies the seconds for slow builds.
 net_ended() {
     local end=$((SECONDS + $1 * ${TRIBTEST_SLOWNESS:-1})) rank
 
@@ -291,12 +298,12 @@ net_ended() {
     done
 }
 
-# net_status RANK - the exit status of a rank that has ended.
+# net_status RANK - print the exit status of a rank that has ended.
 net_status() {
     cat "$net_dir/rank$1.status"
 }
 
-# The end of a host's first process is the end of all others of it.
+# The kernel ends all processes of a host with the first one.
 net_close() {
     local pid
 
@@ -304,7 +311,7 @@ net_close() {
         kill -KILL "$pid" 2>/dev/null || :
     done
     for pid in "${net_pids[@]}" $net_switch_pid; do
-        wait "$pid" 2>/dev/null || : # it was killed
+        wait "$pid" 2>/dev/null || : # killed above
     done
     [ -z "$net_dir" ] || rm -rf "$net_dir"
     net_pids=() net_switch_pid='' net_dir=''

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Hosts with many addresses, of which one leads to the others: ranks find it, and soon.
+# Hosts have many addresses, one of which reaches the others: ranks find it within
+# seconds.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/netns/net.sh
@@ -13,9 +14,10 @@ unset TRIB_ROOT TRIB_RANK TRIB_SIZE
 export TRIB_TRANSPORT=tcp TRIB_BOOT_TIMEOUT_MS=20000
 expect_seconds=90
 
-# In front of a host's real link: bridges, as those of containers and virtual machines, and
-# networks of which each host believes that the others are there. `first` is written to the
-# file before: what is called there, with the number of the host, makes links.
+# Other interfaces come before a host's real link: bridges, such as those of containers
+# and virtual machines, and networks with routes to the other hosts that carry no
+# packets. relink replaces the link of each host: it calls FUNCTION with the host's
+# number first.
 cat >"$dir/relink" <<'SETUP'
 relink() { # FUNCTION
     local i
@@ -33,18 +35,18 @@ bridge() { # HOST NAME ADDRESS
     net_on "$1" sh -c 'ip link add "$0" type bridge && ip address add "$1" dev "$0" &&
         ip link set "$0" up' "$2" "$3"
 }
-four_bridges() { # HOST: each of a subnet of its own
+four_bridges() { # HOST: each in another subnet
     local b
 
     for b in 1 2 3 4; do
         bridge "$1" "vir$b" "172.2$b.$1.1/24" || return 1
     done
 }
-# One of a subnet that all seem to have, whose packets nobody gets.
+# All hosts seem to share this subnet, but no packet arrives.
 dead_network() {
     bridge "$1" dead "172.21.0.$(($1 + 1))/24"
 }
-# It comes before a second network of the same switch.
+# The dead network comes before a second network of the same switch.
 dead_and_second() {
     dead_network "$1" && net_link "$1" eth1 "second$1" &&
         net_on "$1" ip address add "10.78.0.$(($1 + 1))/24" dev eth1
@@ -67,8 +69,8 @@ expect "four bridges before the link: trib-perf put" 0 "put over tcp" \
         [ "$rank" = 0 ] && exec "$1" put --listen 7100
         exec "$1" put 10.77.0.1:7100 --transport tcp --sizes 8 --iters 10 --check' sh "$perf"
 
-# NAME, hosts: the ranks have summed within seconds, each. (It takes about one where the
-# machine does nothing else; one address after the other took 2 s for each peer.)
+# NAME, number of hosts: each rank has summed within seconds. (An idle machine takes
+# about 1 s; one address after the other took 2 s per peer.)
 soon() {
     local name=$1 n=$2 most
 
@@ -87,7 +89,8 @@ setup 'relink dead_and_second'
 TRIB_TRANSPORT=tcp:net=172.21.0.0/16,10.78.0.0/24 \
     soon "8 hosts, a dead network first, and not that of the meeting" 8
 
-# What was chosen is used, and what is not there is told.
+# The ranks use the network that net= selects, and report an error for an unreachable
+# one.
 named() { # NAME, exit status, words, transport
     TRIB_TRANSPORT=$4 TRIB_TIMEOUT_MS=10000 expect "$1" "$2" "$3" \
         "$hosts" --ipv4 --setup "$dir/setup" -- "${sums[@]}"
@@ -117,12 +120,13 @@ setup 'for i in "${!net_pids[@]}"; do
     done'
 expect "hosts with link-local addresses alone" 0 "2 ranks, tributary" \
     "$hosts" --ipv6 --setup "$dir/setup" -- "${sums[@]}"
-# UCX has no connection between such addresses, so the doctor may have a complaint.
+# UCX cannot connect such addresses, so the doctor may report a problem.
 "$hosts" --ipv6 --setup "$dir/setup" -- "$build/tools/trib-info" doctor >"$said" 2>&1
 grep -q "tcp: 2 of 2 directions" "$said"
 result $? "their doctor"
 
-# Two processes of a host that cannot see it: its own addresses are tried, after all others.
+# Two processes of a host do not detect that they share it: the peer's local addresses
+# are tried last.
 expect "ranks of one host that do not know it" 0 "2 ranks, tributary" \
     "$hosts" --hosts 1 --ranks 2 -- unshare --mount sh -c \
     'mount -t proc -o subset=pid proc /proc && exec "$@"' sh "${sums[@]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-info doctor on several hosts: what is well, and what it says of what is not.
+# Check the report of trib-info doctor on several hosts, with and without faults.
 # shellcheck disable=SC2317 # at_exit is called at the end
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -10,7 +10,7 @@
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE
 at_exit() { net_close; }
 
-# NAME, exit status, words of one line...: on the hosts that are there
+# NAME, exit status, words of one line...: run the doctor on the current hosts
 doctor() {
     local name=$1 status=$2 rank line others=0
 
@@ -78,7 +78,7 @@ doctor "a firewall before TRIB_ROOT" 1 \
     "^FAIL  rank 0 .host0.: rendezvous: ranks 1-2 of 3 did not come"
 net_mend
 
-# What one host has differently
+# A difference of one host
 TRIB_TRANSPORT=auto
 net_on 2 mount -t tmpfs -o size=8m tmpfs /dev/shm
 net_on 2 hostname host1

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Ranks on several hosts, in networks as clusters have them. Then the launcher itself.
+# Ranks run on several hosts, in networks like those of clusters; then the launcher is
+# tested.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/netns/net.sh
 . "${abs_top_srcdir:-.}/tests/netns/net.sh"
 hosts=${abs_top_srcdir:-.}/tests/netns/hosts
-export TRIB_TIMEOUT_MS=60000 # an operation that hangs says so before the host's time is over
+# A blocked operation reports an error before the time-out of the hosts.
+export TRIB_TIMEOUT_MS=60000
 sums=("$build/perf/trib-perf" allreduce --check --sizes "8,64K,1M" --iters 3)
 ! why=$(net_refused) || skip_all "$why"
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE
@@ -17,7 +19,7 @@ none() { # PATTERN: no process has it in its command line
     ! grep -qsz "$1" /proc/[0-9]*/cmdline
 }
 
-# NAME, what is done to the network, options: ranks must sum there
+# NAME, code that changes the network, options: the ranks sum on this network
 network() {
     local name=$1
 
@@ -41,7 +43,7 @@ network "IPv6 only" "" --ipv6
 network "links have other names on each host" '
     net_on 1 ip link set eth0 down && net_on 1 ip link set eth0 name lan7 &&
         net_on 1 ip link set lan7 up' --ipv4
-# Host 1's first link has an address that host 0 thinks to be near, and nobody answers.
+# Host 1's first link has an address in host 0's subnet, but nothing answers there.
 network "a host with a second link that reaches nobody" '
     net_link 1 eth1 spare &&
         net_on 1 ip address flush dev eth0 scope global &&
@@ -53,7 +55,8 @@ network "frames of 9000 bytes" "" --mtu 9000
 network "one host takes frames of 1500 bytes only, and says so" '
     net_on 1 ip link set eth0 mtu 1500' --mtu 9000
 
-# Over networks large chunks, unless one was asked for; code words as within a host.
+# Between hosts chunks are large, except where TRIB_CHUNK sets their size; with a codec
+# they are as small as within a host.
 chunks() { # NAME, BYTES, ranks' options and variables
     expect "$1" 0 "up to $2 bytes each" "$hosts" "${@:3}" "$build/perf/trib-perf" allreduce \
         --explain --sizes 16M --iters 1
@@ -67,7 +70,7 @@ chunks "chunks of the size that one rank was asked for" 65536 -- \
     sh -c '[ "$TRIB_RANK" = 1 ] || export TRIB_CHUNK=64K; exec "$@"' sh
 chunks "code words between hosts" 65536 -- env TRIB_CODEC=bf16
 
-# A client that comes by name, to a server that was given its port alone.
+# The client connects by name or address; the server has only a port.
 put() { # ADDRESS
     # shellcheck disable=SC2016 # for the shell on each host
     expect "trib-perf put between hosts, to $1" 0 "put over tcp" "$hosts" -- sh -c '
@@ -84,7 +87,7 @@ TRIB_BOOT_TIMEOUT_MS=2000 expect "trib-perf put where no server is" 1 "Connectio
     "$hosts" -- env -u TRIB_RANK -u TRIB_SIZE -u TRIB_ROOT "$build/perf/trib-perf" \
     put host0:7100
 
-# 4 MiB each way take 32 ms at 1 Gbit/s, less what passes at once.
+# 4 MiB in each direction take 32 ms at 1 Gbit/s, less the burst.
 "$hosts" --rate 1gbit -- "$build/perf/trib-perf" allreduce --sizes 4M --iters 3 --csv - \
     >"$said" 2>&1
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
@@ -107,7 +110,7 @@ within 20 none '98765\.5'
 result $? "leaves nobody behind"
 expect "options are checked" 125 "--hosts x" "$hosts" --hosts x -- true
 
-# Two at once, and then one that is killed.
+# Two sets of hosts run concurrently; then one is killed.
 "$hosts" -- "${sums[@]}" >"$dir/one" 2>&1 &
 one=$!
 expect "two networks at once" 0 "2 ranks, tributary" "$hosts" -- "${sums[@]}"

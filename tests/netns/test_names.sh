@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Launchers on hosts whose names nobody can look up, or that all have the same.
+# Launchers start ranks on hosts whose names cannot be looked up, or are all the same.
 # shellcheck disable=SC2317 # at_exit is called at the end
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -16,8 +16,9 @@ at_exit() { net_close; }
 net_open 3 1500 4 || exit 1
 echo "127.0.0.1 localhost" >"$net_dir/hosts"
 
-# In the place of ssh: AGENT nodeI COMMAND runs it on host I. Each host has its own folder for
-# temporary files: Open MPI keeps the shared memory of its daemon there by the host's name.
+# Replaces ssh: AGENT nodeI COMMAND runs the command on host I. Each host has its own
+# folder for temporary files: Open MPI puts its daemon's shared memory there under the
+# host's name.
 cat >"$dir/agent" <<AGENT
 #!/usr/bin/env bash
 pids=(${net_pids[*]})
@@ -32,8 +33,8 @@ exec nsenter --target "$pid" --net --uts --ipc --mount \
 AGENT
 chmod +x "$dir/agent"
 
-# The launcher itself is on host 0, and ranks are on the others.
-launch() { # open-mpi | mpich, how many ranks
+# The launcher runs on host 0, the ranks on the other two.
+launch() { # open-mpi | mpich, number of ranks
     local here=(nsenter "--net=/proc/${net_pids[0]}/ns/net" "--uts=/proc/${net_pids[0]}/ns/uts" --)
 
     if [ "$1" = open-mpi ]; then
@@ -75,12 +76,12 @@ for launcher in open-mpi mpich; do
     starts "hosts whose names cannot be looked up" "$launcher"
     called same same same
     starts "hosts that all have one name" "$launcher"
-    # (mpirun of Open MPI 4 dies of such a name by itself.)
+    # (mpirun of Open MPI 4 itself crashes with such a name.)
     [ "$launcher" = open-mpi ] || called "$long" "$long" "$long"
     [ "$launcher" = open-mpi ] || starts "names of 64 characters" "$launcher"
 done
 
-# Errors and reports tell such a name whole.
+# Errors and reports contain such a name in full.
 called "$long" "$long" "$long"
 net_job "$build/tools/trib-info" doctor
 net_ended 60 0 1 2

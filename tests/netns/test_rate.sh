@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What net_rate shapes is no faster than it should be: the figures of perf/bench/hosts.sh rest on
-# it. Nothing is said of how slow a busy machine makes a link.
+# A link is no faster than the rate of net_rate: the figures of perf/bench/hosts.sh
+# depend on this. The test sets no lower limit, because a busy machine makes a link
+# slower.
 # shellcheck disable=SC2317 # at_exit is called through a trap
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"

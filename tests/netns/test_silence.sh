@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A remote rank that says nothing any more, though no connection has ended: its process is
-# stopped, its link is down, its host is gone.
-# shellcheck disable=SC2317 # functions are called through within
+# A remote rank stops answering, though no connection has ended: its process is stopped,
+# its link is down, or its host is gone.
+# shellcheck disable=SC2317 # functions are called indirectly
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/netns/net.sh
@@ -15,18 +15,19 @@ net_open 2 || exit 1
 shown=("$net_dir/rank0.out" "$net_dir/rank1.out")
 export TRIB_TRANSPORT=tcp:port=7100,ports=100
 
-connected() { # the ranks, to one of their ports
+connected() { # the ranks have a connection to one of their ports
     net_on 0 ss -Htn "( sport >= 7100 and sport <= 7199 ) or ( dport >= 7100 and dport <= 7199 )" |
         grep -q ESTAB
 }
 
-begin() { # OPTION...: an endless job that is under way
+begin() { # OPTION...: start an endless job, and wait until it runs
     net_job "$perf" allreduce "$@"
     within 30 connected
     sleep 0.5
 }
 
-# NAME: rank 0 fails within the defaults' 5 s, and names the other; 8 s on a busy machine
+# NAME: rank 0 fails within the default 5 s (8 s on a busy machine), and names the other
+# rank
 rank_0_fails() {
     local since=$EPOCHREALTIME took
 
@@ -58,7 +59,7 @@ rank_0_fails "nothing passes any more, though the links are up"
 net_ended 60 1
 net_mend
 
-# Shorter than stop_timeout_ms, which is 4 s.
+# The link is down for less than stop_timeout_ms, which is 4 s.
 begin --check --sizes 64K --iters 60000
 net_switch ip link set port1 down
 sleep 3
