@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# An RDMA device in software, on the machine that this runs on:
+# An RDMA device in software, on this machine:
 #
 #     device.sh pair LINK OTHER MTU            a pair of virtual network devices
 #     device.sh up DEVICE LINK ADDRESS MTU     an address for LINK, and DEVICE on it
 #
-# A frame of Ethernet must hold what an RDMA packet carries and its headers: from an MTU
-# of 9000 comes an RDMA MTU of 4096, from 1500 one of 1024.
+# An Ethernet frame must hold an RDMA packet's payload and headers: an MTU of 9000 gives
+# an RDMA MTU of 4096, an MTU of 1500 one of 1024.
 set -eu
 
 pair() {
@@ -19,7 +19,7 @@ up() {
     local tries
 
     modprobe -a rdma_rxe rdma_ucm
-    # A link-local address is the device's first name: take it without looking for twins.
+    # The device's first GID is a link-local address: skip the detection of duplicates.
     echo 0 >"/proc/sys/net/ipv6/conf/$2/accept_dad" || true
     ip address add "$3/24" dev "$2"
     ip link set "$2" mtu "$4" up

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=dash
 #
-# First process of the guest: loads the modules of the initramfs, mounts the root file
-# system of the host, and over it one in memory that takes whatever is written. Then
-# session.sh goes on from there. The kernel's command line says where it is.
+# The first process of the guest: it loads the modules of the initramfs, mounts the
+# host's root file system, and over it a file system in memory for all writes. Then it
+# starts session.sh. The kernel's command line contains the parameters.
 /bin/busybox --install -s /bin
 mkdir -p /proc /host /memory /root
 mount -t proc proc /proc
 
-word() { # NAME: the value of NAME=value on the kernel's command line
+word() { # NAME: print the value of NAME=value on the kernel's command line
     tr ' ' '\n' </proc/cmdline | sed -n "s|^$1=||p"
 }
 

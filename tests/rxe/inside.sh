@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# inside.sh [--long] BUILD DATA STATUS - what run_rxe.sh runs on the machine with the RDMA device:
-# first that the device works for others, then our tests, whose TAP lines pass through. DATA
-# has a few images to train with. It exits with STATUS, whatever fails: so run_rxe.sh knows that
-# the end was reached.
-# shellcheck disable=SC2317 # functions are called through check
+# inside.sh [--long] BUILD DATA STATUS - run_rxe.sh runs this on the machine with the
+# RDMA device. It checks the device with other programs, then runs our tests and prints
+# their TAP lines. DATA has a few images for training. The exit status is STATUS even if
+# tests fail: it tells run_rxe.sh that the script reached its end.
+# shellcheck disable=SC2317 # functions are called indirectly
 set -u
 here=$(dirname "$0")
 # shellcheck source=tests/rxe/rxelib.sh
@@ -18,10 +18,10 @@ direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/plan/test_
     tools/trib-run train/program/trib-train agg/daemon/tribd
 transport=verbs
 export CMOCKA_MESSAGE_OUTPUT=TAP
-export CONFORMANCE_CASE_MS=100000 # the machine may be an emulated one
+export CONFORMANCE_CASE_MS=100000 # the machine may be emulated
 export TRIBTEST_SLOWNESS=5
 
-# program NAME PATH [ARGUMENT]... - one that prints TAP lines of its own.
+# program NAME PATH [ARGUMENT]... - run a test program that prints its own TAP lines.
 program() {
     local name=$1 status
 
@@ -48,13 +48,14 @@ listens() {
     ss -Hltn "sport = $port" | grep -q .
 }
 
-next_port() { # one that nobody uses
+next_port() { # find an unused port
     port=$((port + 1))
     while listens; do port=$((port + 1)); done
 }
 
-# perftest PROGRAM COLUMN UNIT ARGUMENT... - between two processes; the figure must be
-# above 0. Ports differ, so that no run meets the end of the one before.
+# perftest PROGRAM COLUMN UNIT ARGUMENT... - run PROGRAM as two processes; the figure
+# must be above 0. Each run has another port, so that it does not reach the server of
+# the previous run.
 perftest() {
     local name=$1 column=$2 unit=$3 server status
     shift 3
@@ -72,8 +73,8 @@ perftest() {
         "$log.client" && [ "$status" = 0 ]
 }
 
-# On a busy machine perftest now and then fails to learn the clock's rate, and then says
-# that everything takes 0 or endless time: not the device's fault.
+# On a busy machine, perftest sometimes fails to measure the clock's rate. Its figures
+# are then 0 or infinite, which is not a fault of the device.
 often() { # PERFTEST-ARGUMENT...
     perftest "$@" || perftest "$@" || perftest "$@" || perftest "$@"
 }
@@ -95,7 +96,7 @@ pings() {
     [ "$status" = 0 ] && [ "$(grep -c 'ping data: ' "$log.client")" = 10 ]
 }
 
-# ranks N COMMAND... - over $transport.
+# ranks N COMMAND... - run N ranks over $transport.
 ranks() {
     local n=$1
     shift
@@ -118,9 +119,9 @@ by_gids() {
     transport=verbs:connect=gid sums 2 8,64K
 }
 
-# As in a container that has the devices and not the connection manager.
+# A container may have the devices, but not the connection manager.
 no_manager() {
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # the inner shell expands them
     unshare -m bash -c 'there=$(mktemp -d /dev/trib.XXXXXX) || exit
         trap "rmdir $there" EXIT
         mount -t tmpfs tmpfs "$there" && cp -a /dev/infiniband/uverbs* "$there" &&
@@ -129,7 +130,7 @@ no_manager() {
         "$build/perf/trib-perf" allreduce --sizes 8,64K --iters 3 --warmup 1 --check
 }
 
-# limited KIB COMMAND... - that may lock so much memory, though root.
+# limited KIB COMMAND... - run a command that can lock only KIB of memory, even as root.
 limited() {
     local kib=$1
     shift
@@ -137,42 +138,45 @@ limited() {
     (ulimit -l "$kib" && exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$@")
 }
 
-# The slots shrink, and a line says so.
+# The slots become smaller; a warning reports this.
 little_memory() { # KIB SIZES
     limited "$1" env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout 300 -- \
         "$build/perf/trib-perf" allreduce --sizes "$2" --iters 3 --warmup 1 --check &&
         grep -q 'may lock .*: all ranks have .* slots\? of .*ulimit -l unlimited' "$log"
 }
 
-# Not enough for slots: auto goes by sockets, and says why. It takes each rank for a host.
+# The memory is too small for slots: auto uses sockets, and reports the reason. It
+# treats each rank as a host.
 no_memory() {
     limited 64 env TRIB_TRANSPORT=auto:ranks_per_host=1 "$build/tools/trib-run" -n 2 \
         --timeout 300 -- "$build/perf/trib-perf" allreduce --sizes 8,64K --iters 3 --warmup 1 \
         --check && grep -q 'verbs: cannot register.*may lock 64K.*ulimit -l' "$log"
 }
 
-# A tribd over $transport, process $daemon, whose output goes to $log.tribd.
+# Start a tribd over $transport. $daemon is its process; its output goes to $log.tribd.
 start_tribd() {
     next_port
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
-    : >"$log.tribd" # of the tribd before
+    : >"$log.tribd" # remove output of the previous tribd
     TRIB_TRANSPORT=$transport TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key \
         TRIBD_HTTP='' "$build/agg/daemon/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
     for_seconds 20 grep -q listening "$log.tribd"
 }
 
-# served_ranks COMMAND... - three of it at this tribd, process $own, whose output goes to $log.rank.
+# served_ranks COMMAND... - start three ranks that use this tribd. $own is the process;
+# its output goes to $log.rank.
 served_ranks() {
-    : >"$log.rank" # of the job before, which summing would see
+    : >"$log.rank" # remove the previous output, which summing would read
     TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key \
         TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- "$@" \
         >"$log.rank" 2>&1 &
     own=$!
 }
 
-# served SIGNAL|none [OPTION]... - three ranks, and a tribd that SIGNAL ends while they sum.
+# served SIGNAL|none [OPTION]... - run three ranks with a tribd, which gets SIGNAL while
+# they sum.
 served() {
     local how=$1 daemon status
     shift
@@ -193,12 +197,12 @@ served() {
     esac
 }
 
-said_by_ranks() { # WORDS, TIMES: so often by now, or they have ended
+said_by_ranks() { # WORDS, TIMES: the ranks have printed WORDS this often, or have ended
     [ "$(grep -c "$1" "$log.rank")" -ge "$2" ] || ! kill -0 "$own" 2>/dev/null
 }
 
-# Sums with a quorum: a rank is stopped, the others know that it is missing and go on; then it
-# goes on, and all that was given comes out.
+# Run sums with a quorum. A rank is stopped: the others report it as missing and
+# continue. Then it continues, and the results include all inputs.
 quorum() {
     local daemon status late before
     local -x TRIB_STOP_TIMEOUT_MS=60000
@@ -207,7 +211,7 @@ quorum() {
     served_ranks "$build/tests/agg/daemon/late" "$log.stop"
     for_seconds 100 said_by_ranks 'rank 2 is process' 1
     late=$(sed -n 's/.*rank 2 is process \([0-9]*\).*/\1/p' "$log.rank")
-    before=$(grep -c 'lacks rank 2' "$log.rank") # a slow machine has late ones anyway
+    before=$(grep -c 'lacks rank 2' "$log.rank") # ranks may be late anyway
     touch "$log.stop.2"
     for_seconds 100 grep -q '^State:[[:space:]]T' "/proc/$late/status"
     for_seconds 50 said_by_ranks 'lacks rank 2' $((before + 1))
@@ -224,13 +228,15 @@ quorum() {
         grep -q 'steps, all right' "$log.rank"
 }
 
-# all_sum COUNT - so many jobs of tribd have done some operations, and go on: nobody told them to end.
+# all_sum COUNT - COUNT jobs of tribd have done some operations; the status has one
+# count more, the total. The jobs continue until the file $log.enough exists.
 all_sum() {
     curl -sf -m 20 "http://127.0.0.1:$((port + 1))/status" >"$log.status" &&
-        [ "$(grep -o '"operations":[0-9]*' "$log.status" | awk -F : '$2 > 3' | wc -l)" = $(($1 + 1)) ] # and in all
+        [ "$(grep -o '"operations":[0-9]*' "$log.status" | awk -F : '$2 > 3' | wc -l)" = $(($1 + 1)) ]
 }
 
-# several TRANSPORT... - one tribd, which may take these, and a job over each of them at once.
+# several TRANSPORT... - run one tribd that accepts these transports, and concurrently
+# one job over each of them.
 several() {
     local daemon kind pids=() kinds=("$@") good=0
 
@@ -238,7 +244,7 @@ several() {
     rm -f "$log.enough"
     head -c 32 /dev/urandom >"$log.key"
     chmod 600 "$log.key"
-    : >"$log.tribd" # of the tribd before
+    : >"$log.tribd" # remove output of the previous tribd
     TRIBD_LISTEN=127.0.0.1:$port TRIBD_AUTH=key TRIBD_KEY=$log.key TRIBD_HTTP=127.0.0.1:$((port + 1)) \
         TRIBD_TRANSPORTS=$(IFS=, && echo "$*") "$build/agg/daemon/tribd" >"$log.tribd" 2>&1 &
     daemon=$!
@@ -267,7 +273,7 @@ put() {
     timeout 100 "$build/perf/trib-perf" put --transport verbs --sizes 8,5000,64K --iters 200 --check
 }
 
-# The weights are alike on all ranks, and more is right than a guess would be.
+# All ranks end with equal weights, and the accuracy is better than by chance.
 train() { # CODEC
     [ -s "$data/train-images-idx3-ubyte.gz" ] || { echo "no images" && return 1; }
     OPENBLAS_NUM_THREADS=1 ranks 2 "$build/train/program/trib-train" mlp --data "$data" --steps 8 --batch 8 \
@@ -278,7 +284,8 @@ train() { # CODEC
               exit !($at["identical"] == "yes" && $at["value"] > 30) }' "$log.csv"
 }
 
-# A rank that is killed while all sum: the other names it. trib-run would end them all.
+# A rank is killed while both sum: the other rank names it. Without trib-run, because
+# trib-run would end both.
 death() {
     local most since status victim job
 
@@ -286,7 +293,7 @@ death() {
     job=(env TRIB_TRANSPORT=verbs TRIB_SIZE=2 "TRIB_ROOT=127.0.0.1:$port"
         TRIB_BOOT_TIMEOUT_MS=100000 "$build/perf/trib-perf" allreduce
         --sizes "$(many 500 8,64K)" --iters 20)
-    : >"$log.rank" # of the job before, which summing would see
+    : >"$log.rank" # remove the previous output, which summing would read
     TRIB_RANK=1 "${job[@]}" >"$log.dead" 2>&1 &
     victim=$!
     TRIB_RANK=0 timeout -k 5 150 "${job[@]}" >"$log.rank" 2>&1 &
@@ -348,11 +355,11 @@ more_tests() {
         gradiveq:slice=64,kept=8,train=1,coded=9 \
         gradiveq:slice=64,kept=8,train=1,coded=9+int8:bucket=64; do
         case $codec in
-        lgc | lgc-ps) codec=$codec:ratio=0.5,dense=0,train=1 ;; # of chunks so small
+        lgc | lgc-ps) codec=$codec:ratio=0.5,dense=0,train=1 ;; # chunks are small here
         esac
         sizes=1000,64K
         case $codec in
-        lgc*) sizes=1000,4K ;; # an emulated processor learns slowly
+        lgc*) sizes=1000,4K ;; # training is slow on an emulated processor
         esac
         check "all-reduce over verbs, $codec" sums 3 "$sizes" --codec "$codec"
     done
@@ -378,7 +385,7 @@ if [ -n "$long" ]; then
     every_test 8
     more_tests
 else
-    # A tribd that is killed, stopped, started again, while ranks sum or plans are under way.
+    # A tribd is killed, stopped or restarted while ranks sum or create plans.
     every_test 96 10,16,17 16
 fi
 rm -rf "$log" "$log".* "$build"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run_rxe.sh [--long|--unit] BUILD FOLDER - the tests that need an RDMA device, where it is: on this
-# machine if its kernel has soft-RoCE, else in a guest; those of two hosts always in guests.
-# The log is FOLDER/rxe.log, of the form that scripts/count-tests reads. --long: more sizes,
-# codecs, repetitions, a network of MTU 1500, and tribd under systemd, too. --unit: that alone.
+# run_rxe.sh [--long|--unit] BUILD FOLDER - run the tests that need an RDMA device. They
+# run on this machine if its kernel has soft-RoCE, else in a guest; tests of two hosts
+# always run in guests. The log is FOLDER/rxe.log, in the format of scripts/count-tests.
+# --long adds sizes, codecs, repetitions, a network of MTU 1500, and tribd under
+# systemd. --unit runs only tribd under systemd.
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/harness/tap.sh
 . "$here/../harness/tap.sh"
@@ -14,10 +15,10 @@ long=() only=
 [ "${1-}" != --unit ] || { only=yes && shift; }
 [ "${1-}" != --long ] || { long=(--long) && shift; }
 build=$(cd "$1" && pwd) && mkdir -p "$2" && folder=$(cd "$2" && pwd) || exit 1
-inside_status=37 # what inside.sh and two_guests.sh say when they have come to their end
+inside_status=37 # the exit status of inside.sh and two_guests.sh after their last test
 child='' helper=''
 
-# What is started here ends with this script, however that comes.
+# Run a command that ends with this script, even if the script is killed.
 leashed() {
     if command -v setpriv >/dev/null; then
         exec setpriv --pdeathsig TERM "$@"
@@ -34,7 +35,8 @@ at_exit() {
     [ -z "$child$helper" ] || wait $child $helper 2>/dev/null
 }
 
-# watched COMMAND... - its exit status; a signal to this script ends it, too.
+# watched COMMAND... - run a command and return its exit status; a signal to this script
+# ends the command, too.
 watched() {
     local status
 
@@ -49,7 +51,7 @@ watched() {
 on_one_machine() { # MTU OF-PACKETS
     local bed=("$here/guest" --mtu "$1")
 
-    [ "$own" = no ] || [ "$1" != 9000 ] || bed=("$here/host") # it is of 9000
+    [ "$own" = no ] || [ "$1" != 9000 ] || bed=("$here/host") # its MTU is 9000
     few_images "$data"
     RXE_MTU=$2 watched "${bed[@]}" --timeout "$limit" -- \
         bash "$here/inside.sh" "${long[@]}" "$build" "$data" "$inside_status"
@@ -62,7 +64,7 @@ hang() {
     result $? "a command that hangs is ended"
 }
 
-# take_orders FOLDER - does what host 0 asks for, once for each time that it does.
+# take_orders FOLDER - carry out each request of host 0 once.
 take_orders() {
     local done=0 order link
 
@@ -86,7 +88,8 @@ two_hosts() { # MTU OF-PACKETS
     : >"$said"
     take_orders "$control" &
     helper=$!
-    # A rank on each has one processor's work; a second one would double what emulating takes.
+    # One processor per guest is enough for one rank; a second one would double the time
+    # of emulation.
     watched "$here/guest" --hosts 2 --cpus 1 --mtu "$1" --timeout "$limit" --control "$control" -- \
         bash "$here/two_guests.sh" "${long[@]}" "$build" "$inside_status" >"$said" 2>"$dir/errors"
     kill "$helper"
@@ -99,8 +102,8 @@ two_hosts() { # MTU OF-PACKETS
     shown=("$said")
 }
 
-# Installed as docs/deploy.md says, but into a folder, from where the guest takes it: this
-# build was configured for others.
+# Install tribd as docs/deploy.md describes, but into a folder that the guest copies.
+# The paths of this build's configuration are replaced.
 install_for_systemd() { # ROOT
     local unit=$build/agg/daemon/tribd.service to=/usr/lib/systemd/system
 
@@ -125,7 +128,7 @@ by_systemd() {
 }
 
 tests() {
-    number=100 # after those of inside.sh
+    number=100 # after the numbers of inside.sh
     if [ -n "$only" ]; then
         by_systemd
         return
@@ -145,9 +148,10 @@ tests() {
     fi
 }
 
-# What host does where a kernel has soft-RoCE, beside the device that a guest has already.
+# On a machine whose kernel has soft-RoCE, `host` creates another device. The guest is
+# such a machine; it already has one device.
 guest_runs_host() {
-    # shellcheck disable=SC2016 # the guest's
+    # shellcheck disable=SC2016 # the guest expands it
     "$here/guest" -- "$here/host" -- sh -c 'ibv_devinfo -d "$RXE_DEVICE" | grep PORT_ACTIVE' \
         >"$said" 2>&1
     result $? "a machine with soft-RoCE of its own needs no guest"
@@ -164,14 +168,14 @@ main() {
     fi
 }
 
-data=$folder/data own=no limit=1500 # a guest has a /tmp of its own
+data=$folder/data own=no limit=1500 # a guest has its own /tmp
 [ ${#long[@]} = 0 ] || limit=3000
 ! "$here/host" --check 2>/dev/null || own=yes
 why_no_guest=$("$here/guest" --check --hosts 2 2>&1)
 status_of_guest=$?
 exec 4>&1 > >(exec tee "$folder/rxe.log") 2>&1
 copy=$!
-echo ":global-test-result: ERROR" >"$folder/rxe.trs" # until the end is reached
+echo ":global-test-result: ERROR" >"$folder/rxe.trs" # until the last test has run
 main
 exec >&4 2>&1
 wait "$copy"

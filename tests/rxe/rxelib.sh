@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# rxelib.sh - what the tests beside an RDMA device share. They source it.
+# rxelib.sh - functions for the tests with an RDMA device; source this file.
 log=$(mktemp)
 number=0
 own= # process of a rank
 
-# direct BUILD FOLDER PROGRAM... - sets build to this folder, where these are without the script
-# that libtool puts before a program that is not installed: on an emulated machine it takes 0.4 s
-# each time.
+# direct BUILD FOLDER PROGRAM... - make links to the programs in FOLDER, and set build
+# to it. libtool's script for a program that is not installed takes 0.4 s per start on
+# an emulated machine; the links avoid it.
 direct() {
     local from program built
 
@@ -23,8 +23,8 @@ direct() {
     done
 }
 
-# check NAME COMMAND... - a TAP line, before it the last line that begins with "figure: ",
-# and what a failed command said.
+# check NAME COMMAND... - run a command and print its TAP line. Before it, print the
+# last line that begins with "figure: ", or the output of a failed command.
 check() {
     local name=$1 check_begin=$SECONDS
 
@@ -40,7 +40,7 @@ check() {
     fi
 }
 
-# for_seconds N COMMAND... - until it succeeds.
+# for_seconds N COMMAND... - repeat a command until it succeeds; fail after N seconds.
 for_seconds() {
     local end=$((SECONDS + $1))
 
@@ -51,8 +51,9 @@ for_seconds() {
     done
 }
 
-# The process $own, whose output goes to $log.rank, is summing: rows come, trib-run's of rank 0.
-# If none do, it is ended, so that it is not in the way of the next test.
+# Wait until the process $own is summing: rows of rank 0, perhaps through trib-run,
+# appear in $log.rank. On a time-out end the process, so that it does not disturb the
+# next test.
 summing() {
     local end=$((SECONDS + 200))
 
@@ -65,16 +66,16 @@ summing() {
     done
 }
 
-many() { # N LIST: the list N times
+many() { # N LIST: print the list N times
     local i list=$2
 
     for ((i = 1; i < $1; i++)); do list+=,$2; done
     echo "$list"
 }
 
-# allowed SECONDS - a limit in whole seconds: three times what the library promises, because the
-# machine is emulated, plus the time in which 30 processes start (measured with 10), because it
-# may be busy.
+# allowed SECONDS - print a limit in whole seconds. It is three times the library's
+# limit, because the machine is emulated, plus the time that 30 processes need to start
+# (measured with 10), because it may be busy.
 allowed() {
     local begin=$EPOCHREALTIME i
 
@@ -83,7 +84,8 @@ allowed() {
         'BEGIN { printf "%d\n", 3 * promise + 3 * (now - begin) + 1 }'
 }
 
-# since BEGIN END SECONDS - no more than these have passed; the figure of the test.
+# since BEGIN END SECONDS - check that at most SECONDS have passed; print the figure of
+# the test.
 since() {
     awk -v begin="$1" -v end="$2" -v most="$3" 'BEGIN {
         printf "figure: it ended after %.1f s, %d are allowed\n", end - begin, most

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2154 # what JOB sets
+# shellcheck disable=SC2154 # JOB sets them
 #
-# session.sh JOB - inside the guest, as its process 1: makes the machine complete, runs the
-# command of the file JOB, hands out what it prints and its exit status by three virtual
-# serial ports, and switches the machine off.
+# session.sh JOB - runs in the guest as process 1. It sets up the machine and runs the
+# command of the file JOB. It sends the output and the exit status through three virtual
+# serial ports, and turns the machine off.
 #
 # JOB is bash: the environment of the host, job_folder, job_command, job_mtu, job_host,
-# job_hosts, job_scripts, the folder that this script comes from, and job_systemd: a program
-# that becomes process 1 then, of which this script is a service.
+# job_hosts, job_scripts (the folder of this script) and job_systemd. job_systemd is a
+# program that becomes process 1 and starts this script as a service.
 
-port= # begin of their names; 1: output, 2: errors, 3: the exit status
+port= # prefix of their names; 1: output, 2: errors, 3: the exit status
 
 mounts() {
     mount -t proc proc /proc
@@ -20,15 +20,15 @@ mounts() {
     mount -t devpts devpts /dev/pts
     mount -t tmpfs tmpfs /dev/shm
     mount -t tmpfs tmpfs /run
-    mkdir /run/rxe && cp "$0" "$job" /run/rxe/ # which may be gone with the next
+    mkdir /run/rxe && cp "$0" "$job" /run/rxe/ # the next mount may hide them
     case $job_folder/ in
-    /tmp/*) ;; # has to be seen in the guest
+    /tmp/*) ;; # the guest must see this folder
     *) mount -t tmpfs tmpfs /tmp ;;
     esac
     ln -sf /proc/self/fd /dev/fd
 }
 
-# The ports come up some time after their module.
+# The ports appear some time after their module.
 ports() {
     local tries
 
@@ -57,8 +57,8 @@ network() {
     export RXE_HOST=$job_host RXE_HOSTS=$job_hosts
 }
 
-# run - the command's exit status. It writes into pipes, as it would on the host; what it
-# leaves running cannot hold up the end.
+# run - run the command and return its exit status. It writes into pipes, as on the
+# host; processes that it leaves behind do not delay the end.
 run() {
     local out err status
     local -a copies
@@ -82,8 +82,9 @@ run() {
     return "$status"
 }
 
-# hand_over - to systemd, which starts little but its journal, in memory, and the command: not
-# what is enabled on the host, not its file systems, not what any machine has.
+# hand_over - become systemd, which starts only its journal, in memory, and the command.
+# It does not start the host's enabled units, the host's file systems or the usual units
+# of a machine.
 hand_over() {
     local unit
 
@@ -96,8 +97,8 @@ hand_over() {
         *) ln -sf /dev/null "/etc/systemd/system/${unit##*/}" ;;
         esac
     done
-    rm -f /etc/machine-id /etc/fstab /.dockerenv # no container, whatever the host is
-    printf '%032x\n' 4700 >/etc/machine-id # without one it enables what is installed
+    rm -f /etc/machine-id /etc/fstab /.dockerenv # the guest is no container
+    printf '%032x\n' 4700 >/etc/machine-id # else systemd enables installed units
     cat >/run/systemd/system/rxe.service <<UNIT
 [Unit]
 Description=The command
@@ -122,6 +123,6 @@ if ports; then
     run
     echo $? >"${port}3"
 fi
-sleep 0.2 # until the ports have been read
+sleep 0.2 # until the host has read the ports
 echo o >/proc/sysrq-trigger
 sleep 60

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# two_guests.sh [--long] BUILD STATUS - what run_rxe.sh runs on each of two guests that cables join:
-# sums between hosts, and trouble with the network and with the other host. Host 1 does as
-# it is told; host 0 prints TAP lines and exits with STATUS, whatever fails: so run_rxe.sh knows
-# that the end was reached. What only run_rxe.sh can do, host 0 asks for: "please pull" and
-# "please plug" a cable of host 0, "please kill" host 1.
+# two_guests.sh [--long] BUILD STATUS - run_rxe.sh runs this on each of two guests that
+# cables join. The tests are sums between hosts, and faults of the network and of the
+# other host. Host 1 runs the commands of host 0. Host 0 prints TAP lines and exits with
+# STATUS even if tests fail: it tells run_rxe.sh that the script reached its end. Host 0
+# requests the actions that only run_rxe.sh can do: "please pull" and "please plug" a
+# cable of host 0, "please kill" host 1.
 #
-# Both guests are emulated, side by side, on what else is busy: limits of time are many
-# times what it takes. A death is to be named within 2 s, what else there is within 5: see
-# `allowed`.
-# shellcheck disable=SC2317 # functions are called through check
+# Both guests are emulated side by side, on a machine that may be busy: limits of time
+# are many times the usual duration. A rank must report a death within 2 s, and other
+# faults within 5 s: see `allowed`.
+# shellcheck disable=SC2317 # functions are called indirectly
 set -u
 here=$(dirname "$0")
 # shellcheck source=tests/rxe/rxelib.sh
@@ -21,14 +22,14 @@ direct "$1" /tmp/direct perf/trib-perf tools/trib-info
 port=7000
 transport=verbs
 
-# Host 1: a shell for each connection, until the guest is switched off.
+# Host 1: run a shell for each connection, until the guest is turned off.
 serve() {
     exec timeout 1500 busybox nc -ll -p 9000 -e /bin/bash
 }
 
-# remote COMMANDS - on the other host; prints what they print.
+# remote COMMANDS - run commands on the other host and print their output.
 remote() {
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # the inner shell expands them
     timeout 60 bash -c 'exec {line}<>"/dev/tcp/$1/9000" && printf "%s\nexit\n" "$2" >&"$line" &&
         cat <&"$line"' remote "$RXE_PEER" "$1"
 }
@@ -37,7 +38,7 @@ peer_serves() {
     [ "$(remote 'echo here' 2>/dev/null)" = here ]
 }
 
-# begin STOP_MS COMMAND... - a rank on each host; sets own, the process of this host's.
+# begin STOP_MS COMMAND... - start a rank on each host; set own to the local process.
 begin() {
     local job text stop_ms=$1
     shift
@@ -49,12 +50,13 @@ begin() {
     remote "rm -f /tmp/status
         { (echo \$BASHPID >/tmp/rank; exec $text); echo \$? >/tmp/status; } >/tmp/said 2>&1 </dev/null &
         disown" >/dev/null
-    : >"$log.rank" # of the job before, which summing would see
+    : >"$log.rank" # remove the previous output, which summing would read
     "${job[@]}" TRIB_RANK=0 "$@" >"$log.rank" 2>&1 &
     own=$!
 }
 
-# Ends the local rank if it has not ended after so many seconds; its exit status, or 124.
+# Wait for the local rank, and kill it after this many seconds; return its exit status,
+# or 124.
 own_status() { # SECONDS
     local end=$((SECONDS + $1)) status
 
@@ -101,7 +103,7 @@ all_reduce() {
         --warmup 1 --check "$@"
 }
 
-# The loss of rank 1 is named within so many seconds of `begin`.
+# The local rank names the lost rank 1 within this many seconds of `begin`.
 named() { # SECONDS
     local status
 
@@ -115,7 +117,7 @@ carrier_is() { # LINK 0|1
     [ "$(cat "/sys/class/net/$1/carrier")" = "$2" ]
 }
 
-# please DO [LINK] - until it has been done.
+# please DO [LINK] - request an action, and wait until it is done.
 please() {
     echo "please $*" >&3
     case $1 in
@@ -140,7 +142,7 @@ sums() { # [OPTION]...
     all_reduce 8000 8,1000,64K 3 "$@" && both_well
 }
 
-# What a user gets who asks for nothing.
+# The default transport, without settings, is verbs in both directions.
 chosen() {
     transport=auto begin 8000 "$build/tools/trib-info" --reach
     both_well && grep -q 'verbs: another host.* (0 to 1, and 1 more)' "$log.rank"
@@ -168,8 +170,8 @@ loss_and_delay() {
     return "$status"
 }
 
-# A job that sums until it is disturbed; sets most, how long its loss may take to be named,
-# of which so many seconds are promised.
+# Start a job that sums until a fault. Set most to the limit for reporting the loss, for
+# which the library promises this many seconds.
 sum_on() { # SECONDS
     all_reduce 4000 "$(many 500 8,64K)" 12
     summing || { cat "$log.rank" && return 1; }
@@ -177,7 +179,7 @@ sum_on() { # SECONDS
     begin=$EPOCHREALTIME
 }
 
-# The other host's rank gets a signal; sets begin, when it has got it.
+# Send a signal to the other host's rank; set begin to the time after it.
 signal_rank() { # SIGNAL
     read -r _ < <(remote "kill -$1 \$(cat /tmp/rank) && echo sent")
     begin=$EPOCHREALTIME
@@ -209,7 +211,7 @@ link_lost() {
     ! other_status && [ "$status" = 0 ]
 }
 
-# --- two rails: a second device on each host, with a cable of its own -----------------
+# --- two rails: each host has a second device with its own cable ------------------
 
 second_devices() {
     local mtu
@@ -220,7 +222,7 @@ second_devices() {
         echo well" | tee /dev/stderr | grep -qx well
 }
 
-# rails COMMAND... - with second devices; its exit status.
+# rails COMMAND... - run a command with second devices; return its exit status.
 rails() {
     local away='rdma link delete rxe1; ip address flush dev eth1; ip link set eth1 down' status
 
@@ -235,8 +237,8 @@ sent() { # LINK
     cat "/sys/class/net/$1/statistics/tx_bytes"
 }
 
-# Both carry the job. One is cut while it runs, which a line says, and the sums go on and are
-# right; also when it is back, for a lost rail stays lost.
+# Both rails carry the job. One cable is pulled meanwhile: a warning reports it, and the
+# sums continue and are right. The rail stays lost when the cable is back.
 one_cut() {
     local before0 before1 sent0 sent1 lost='verbs rxe1 no longer reaches rank 1 .*: 1 of 2 rails'
 
@@ -263,8 +265,8 @@ both_cut() {
     ! other_status && [ "$status" = 0 ]
 }
 
-# Longer than half of the stop time-out, and much shorter than all of it: on a busy machine a
-# cable is plugged seconds after the order.
+# The time is more than half of the stop time-out, and far below the whole: on a busy
+# machine run_rxe.sh plugs a cable seconds after the request.
 both_flap() {
     all_reduce 24000 "$(many 12 8,64K)" 3
     summing || { cat "$log.rank" && return 1; }
@@ -280,7 +282,7 @@ host_lost() {
 }
 
 [ "$RXE_HOST" = 0 ] || serve
-exec 3>&1 # of orders
+exec 3>&1 # for requests
 check "two hosts: each answers" for_seconds 100 peer_serves
 check "two hosts: ten pings over RDMA" pings
 check "two hosts: verbs is chosen, both ways" chosen
@@ -308,5 +310,5 @@ check "two hosts: sums after all this" sums
 check "two hosts: the other host is gone: the loss is named" host_lost
 rm -rf "$log" "$log".* "$build"
 echo "the end"
-please kill # it would wait for more
+please kill # host 1 would wait for more commands
 exit "$2"

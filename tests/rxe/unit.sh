@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# unit.sh ROOT BUILD STATUS - what run_rxe.sh runs on a machine whose process 1 is systemd: what
-# docs/deploy.md says of tribd there, with what `make install DESTDIR=ROOT` has installed. It
-# exits with STATUS, whatever fails: so run_rxe.sh knows that the end was reached.
-# shellcheck disable=SC2317,SC2016 # functions are called through check; shells of others expand
+# unit.sh ROOT BUILD STATUS - run_rxe.sh runs this on a machine whose process 1 is
+# systemd. It tests the statements of docs/deploy.md about tribd, with the files that
+# `make install DESTDIR=ROOT` has installed. The exit status is STATUS even if tests
+# fail: it tells run_rxe.sh that the script reached its end.
+# shellcheck disable=SC2317,SC2016 # called indirectly; other shells expand
 set -u
 here=$(dirname "$0")
 # shellcheck source=tests/rxe/rxelib.sh
 . "$here/rxelib.sh"
 root=$1 build=$2
-long=120 # seconds that an emulated machine may take for what is soon done
+long=120 # seconds, enough for a quick action on an emulated machine
 unset "${!TRIB_@}" "${!TRIBD_@}" "${!TRIBTEST_@}"
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_PAGER='' SYSTEMD_COLORS=0
 folder=$(mktemp -d) && chmod 755 "$folder" && cd "$folder" || exit 1
 trap 'stop_steps' EXIT
 
-soon() { # COMMAND...: it succeeds
+soon() { # COMMAND...: wait until it succeeds
     for_seconds "$long" "$@"
 }
 
-# of PROPERTY: its value
+# of PROPERTY: print its value
 of() {
     systemctl show --property "$1" --value tribd
 }
@@ -29,15 +30,15 @@ is() { # PROPERTY VALUE
     [ "$(of "$1")" = "$2" ]
 }
 
-journal() { # WORDS, option of journalctl...: since it was last told to forget
+journal() { # WORDS, option of journalctl...: it has WORDS since the last `forget`
     local words=$1
 
     shift
     journalctl -u tribd --since "$since" -o cat "$@" | grep -qF -- "$words"
 }
 
-forget() { # what is in the journal by now
-    sleep 1 # it counts in whole seconds here
+forget() { # ignore the present entries of the journal
+    sleep 1 # the journal is searched in whole seconds
     since=$(date '+%F %T')
 }
 
@@ -46,7 +47,7 @@ settings() { # LINE...
         >/etc/tribd.conf
 }
 
-drop_in() { # LINE...: as systemctl edit writes it; none: it goes
+drop_in() { # LINE...: write a drop-in as systemctl edit does; without lines, remove it
     local to=/etc/systemd/system/tribd.service.d
 
     rm -rf "$to"
@@ -57,13 +58,13 @@ drop_in() { # LINE...: as systemctl edit writes it; none: it goes
     systemctl daemon-reload
 }
 
-# perf ARGUMENT...: one of the job that docs/deploy.md shows, for which no rank has a warning
+# perf ARGUMENT...: run a job as in docs/deploy.md; no rank may print a warning
 perf() {
     TRIB_SERVICE_JOB=train-7 timeout 120 "$@" trib-run -n 2 -- trib-perf allreduce --check \
         --sizes 64K >perf.said 2>&1
 }
 
-summed() { # it was, and by the service
+summed() { # by the service, without a warning
     cat perf.said
     ! grep -i 'warning' perf.said && awk '/^\[0\] +64 KiB/ { n++; if ($NF != 0) bad = 1 }
         END { exit bad || n != 1 }' perf.said
@@ -73,9 +74,9 @@ operations() {
     tribctl status | sed -n 's/.* sent, \([0-9]*\) operations$/\1/p'
 }
 
-# A job that takes steps, each of them checked, until it is told to end.
+# Start a job that repeats steps and checks each of them, until the file `stop` exists.
 start_steps() { # variables=values...
-    stop_steps >/dev/null # of a test that failed
+    stop_steps >/dev/null # of a failed test
     rm -f stop
     env TRIB_SERVICE_JOB=steps TRIB_SERVICE_RETRY_MS=300 "$@" trib-run -n 2 -- \
         "$build/tests/agg/daemon/steps" "$folder/stop" 5 >steps.said 2>&1 &
@@ -86,7 +87,7 @@ start_steps() { # variables=values...
     }
 }
 
-stop_steps() { # and all of its steps were right
+stop_steps() { # all of its steps must be right
     local status
 
     [ -n "$own" ] || return 0
@@ -99,7 +100,7 @@ stop_steps() { # and all of its steps were right
     [ "$status" = 0 ] && grep -q 'steps, all right' steps.said
 }
 
-steps_there() { # the service sums for it
+steps_there() { # the service sums for the job
     tribctl jobs | awk '$2 == "steps" && $4 == "admitted" && $7 > 10 { n++ } END { exit n != 1 }'
 }
 
@@ -219,7 +220,8 @@ restarts() {
         soon steps_there && stop_steps
 }
 
-ended_well() { # systemd forgets the result of a unit that is inactive: not so its journal
+# systemd forgets the result of an inactive unit, but its journal keeps it.
+ended_well() {
     is ActiveState inactive && journal 'tribd.service: Deactivated successfully'
 }
 
@@ -248,7 +250,7 @@ says_what_is_wrong() {
 
 # MUNGE ------------------------------------------------------------------------------------
 
-# With a key of its own.
+# Start munge with a new key.
 start_munge() {
     local at
 
