@@ -446,11 +446,11 @@ trib_status_t trib_quorum_result(struct trib_engine *e, struct trib_run *run,
 
 /* Recovery without the aggregator -------------------------------------------------- */
 
-static struct trib_quorum_start head_of(const struct trib_run *run)
+static void set_head(const struct trib_run *run, struct trib_quorum_start *out)
 {
     const struct trib_run_desc *d = &run->desc;
 
-    return (struct trib_quorum_start){.count = d->total,
+    *out = (struct trib_quorum_start){.count = d->total,
                                       .element = d->element,
                                       .piece = d->piece,
                                       .chunks = chunks_of(run),
@@ -459,9 +459,10 @@ static struct trib_quorum_start head_of(const struct trib_run *run)
 
 struct trib_quorum_start *trib_quorum_room(const struct trib_run *run)
 {
-    const struct trib_quorum_start head = head_of(run);
-    struct trib_quorum_start *s = malloc(trib_quorum_start_bytes(&head));
+    struct trib_quorum_start head;
 
+    set_head(run, &head);
+    struct trib_quorum_start *s = malloc(trib_quorum_start_bytes(&head));
     if (s)
         *s = head;
     return s;
@@ -470,7 +471,7 @@ struct trib_quorum_start *trib_quorum_room(const struct trib_run *run)
 void trib_quorum_copy(const struct trib_run *run, uint64_t number,
                       struct trib_quorum_start *out)
 {
-    *out = head_of(run);
+    set_head(run, out);
     out->number = number;
     memcpy(out->bytes, run->payload->quorum->masks, out->chunks * out->mask_bytes);
     if (out->count)
@@ -484,7 +485,7 @@ bool trib_quorum_of_run(const struct trib_quorum_start *s, const struct trib_run
 
     if (!run->payload->quorum)
         return false;
-    head = head_of(run);
+    set_head(run, &head);
     return s->count == head.count && s->element == head.element &&
            s->piece == head.piece && s->chunks == head.chunks;
 }
