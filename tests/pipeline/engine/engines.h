@@ -24,7 +24,7 @@ struct engine_side {
 struct engines {
     struct trib_config cfg;
     int n;
-    int ranks;     /* the first ones; behind them come aggregators */
+    int ranks;     /* ranks come first, aggregators follow */
     size_t floats; /* of x and y of each rank */
     struct engine_side side[ENGINES_MAX];
 };
@@ -35,7 +35,7 @@ struct engines_opts {
     size_t floats;
     const char *transport;
     const char *config; /* a list of settings, or NULL */
-    bool per_link;      /* the slots of a link come when it is opened */
+    bool per_link;      /* slots of a link are allocated when it opens */
     bool on_billboard;      /* small sums may go over the billboard */
 };
 
@@ -61,7 +61,7 @@ static inline void engines_open_side(struct engines *t, int rank, const char *tr
     s->y = y;
 }
 
-/* Open engines that know of each other; no link is up yet. */
+/* Open connected engines; no link is up yet. */
 static inline struct engines *engines_meet(const struct engines_opts *o)
 {
     struct engines *t = calloc(1, sizeof(*t));
@@ -98,8 +98,8 @@ static inline struct engines *engines_open(int n, size_t floats, const char *tra
         .ranks = n, .floats = floats, .transport = transport, .config = config});
 }
 
-/* A rank's run of `count` floats, all in one round, of an algorithm; desc has what is
- * not the default. */
+/* Prepare a rank's run of `count` floats in one round of an algorithm. desc holds the
+ * settings that differ from the defaults. */
 static inline void engines_prepare_side(struct engines *t, int rank,
                                         const struct trib_algo *algo, size_t count,
                                         const struct trib_run_desc *desc)
@@ -140,8 +140,8 @@ static inline void engines_prepare(struct engines *t, const struct trib_algo *al
 
 enum { ENGINES_COUNT = 1000 };
 
-/* A rank that is about to sum ENGINES_COUNT floats in registered memory, in place;
- * those of rank i are i + 1. */
+/* Prepare a rank's in-place sum of ENGINES_COUNT floats in registered memory. Elements
+ * of rank i are i + 1. */
 static inline void engines_prepare_sum(struct engines *t, int rank, bool zero_copy)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE,
@@ -218,7 +218,7 @@ static inline void engines_words(const char *text, const char *const *words)
             fail_msg("\"%s\" is not in: %s", *words, text);
 }
 
-/* The lies that a rank writes into a frame or an entry, and its peer must refuse. */
+/* False values that a rank writes into a frame or entry; its peer must reject them. */
 static inline void lie_about_kind(struct trib_entry *c)
 {
     c->frame.kind = TRIB_FRAME_GET;

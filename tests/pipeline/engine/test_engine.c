@@ -41,8 +41,7 @@ TEST(test_sums)
     }
 }
 
-/* Slots that exist once their owner uses the neighbor: who sends first waits for
- * them. */
+/* With per-link slots, the first sender waits until the peer has allocated them. */
 TEST(test_slots_come_later)
 {
     static const char *const transports[] = {"shm", "shm+nomap", "loop"};
@@ -134,7 +133,7 @@ TEST(test_trace_shows_waiting)
     struct trib_engine *e = &t->side[1].engine;
 
     engines_start_in_place(t, 1);
-    for (int i = 0; i < 10; i++) /* the other one does not come */
+    for (int i = 0; i < 10; i++) /* the peer never starts */
         (void)trib_engine_progress(e);
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_BEGIN), 1);
     assert_int_equal(count_events(&e->trace, TRIB_TRACE_WAIT_END), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine's beginning and end: what it allocates, how its links come up, and what is
- * left of one whose memory or peer cannot be had.
+ * Creation and destruction of an engine: its allocations, how its links open, and the
+ * cleanup after memory or a peer is unavailable.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -33,7 +33,7 @@ TEST(test_opens)
     }
 }
 
-/* With aggregators behind the ranks the arena is for links to them. */
+/* The arena of ranks that use aggregators has room only for links to aggregators. */
 TEST(test_aggregators)
 {
     struct engines *t = engines_meet(&(struct engines_opts){
@@ -83,7 +83,7 @@ static trib_status_t connect_refused(struct trib_transport *t, int peer,
     return trib_fail(t->err, TRIB_ERR_SYSTEM, "the cable is cut");
 }
 
-/* A peer that cannot be reached: one sentence, with both ends and the operation. */
+/* An unreachable peer: the error message names both ranks and the operation. */
 TEST(test_unreachable)
 {
     struct engines *t = strangers("shm");
@@ -108,7 +108,7 @@ TEST(test_unreachable)
     engines_close(t);
 }
 
-/* The cause that another rank has told counts more than that the rank is gone. */
+/* An abort cause received from another rank takes precedence over the lost peer. */
 TEST(test_unreachable_with_a_cause)
 {
     struct engines *t = strangers("shm");
@@ -125,7 +125,7 @@ TEST(test_unreachable_with_a_cause)
     engines_close(t);
 }
 
-/* After a failure memory can be given back: nothing is written any more. */
+/* After a failure memory can be freed, because nothing writes to it any longer. */
 TEST(test_part)
 {
     struct engines *t = engines_two("shm+nomap", true);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine while nothing moves: it calls its hook, sleeps, tells peers that it waits,
- * and gives up with a sentence that says for what. Clocks are set, not waited for.
+ * An engine without progress: it calls its hook, sleeps, sends wait notices to peers,
+ * and fails with a message that names the missing frame. The test sets clocks instead
+ * of waiting.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -23,7 +24,7 @@ static void drive_other(void *arg)
     (void)trib_engine_progress(h->other);
 }
 
-/* The other rank goes on in the hook alone: without it the wait would not end. */
+/* The other rank makes progress only in the hook: without it the wait would hang. */
 TEST(test_hook)
 {
     struct engines *t = engines_two("shm", true);
@@ -97,7 +98,8 @@ static void wait_driving(struct trib_transport *t, int timeout_us)
     drive_other(&sleeper);
 }
 
-/* It sleeps in the end: here the other rank goes on while it does, and no sooner. */
+/* The engine finally sleeps: here the other rank makes progress only during the
+ * sleep. */
 TEST(test_sleeps)
 {
     struct engines *t = engines_two("shm", true);
@@ -117,7 +119,7 @@ TEST(test_sleeps)
     engines_close(t);
 }
 
-/* Sets the engine's clock as if its last progress was so long ago. */
+/* Set the engine's clock as if its last progress was `ns` ago. */
 static void set_idle(struct trib_engine *e, uint64_t ns)
 {
     e->last_progress = trib_now_ns() - ns;
@@ -144,7 +146,7 @@ TEST(test_looks)
     engines_close(t);
 }
 
-/* A peer that waits says so, again after 100 ms, and it is known for how long. */
+/* A waiting peer sends a notice every 100 ms; the engine records its waiting time. */
 TEST(test_notices)
 {
     struct engines *t = engines_two("shm", true);
@@ -202,7 +204,7 @@ TEST(test_times_out)
     }
 }
 
-/* A limit of 0 is none: an hour without progress ends nothing. */
+/* A stall limit of 0 disables the limit: an hour without progress is no failure. */
 TEST(test_no_limit)
 {
     struct engines *t = engines_two("shm", true);

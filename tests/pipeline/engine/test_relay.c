@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An aggregator that passes on what another one sends, which may be anybody's: a rank,
- * its leaf and a root that lies, three engines of one process that are driven by hand.
+ * An aggregator that forwards results of another aggregator, which is not trusted. A
+ * rank, its leaf and a malicious root are three engines in one process, driven by hand.
  */
 #include "pipeline/payload/payload_state.h"
 #include "tests/harness/tribtest.h"
@@ -192,8 +192,8 @@ TEST(test_refuses_long_words)
     }
 }
 
-/* Claims that the word is in the root's memory: an aggregator does not say so to
- * another, but may. */
+/* Claim that the encoded chunk is in the root's memory. An aggregator never sends this
+ * to another one, but the protocol permits it. */
 static void name_word(struct trib_entry *entry, uint32_t len)
 {
     entry->frame.kind = TRIB_FRAME_GET;

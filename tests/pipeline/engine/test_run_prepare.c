@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs before their first start: the memory that is accounted is what is allocated, and
- * where there is none, or no peer, there is a sentence and nothing is left.
+ * Runs before their first start: the accounted memory equals the allocated memory.
+ * Without memory or a peer, preparation fails with an error message and frees
+ * everything.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
 #include <malloc.h>
 
-/* The malloc of a sanitizer, whose library looks for these two, returns NULL as that of
- * the C library does. */
+/* Sanitizer runtimes read these two functions. Make their malloc return NULL on
+ * failure, as the C library's malloc does. */
 TRIB_API const char *__asan_default_options(void);
 TRIB_API const char *__tsan_default_options(void);
 const char *__asan_default_options(void)
@@ -66,12 +67,12 @@ TEST(test_accounts)
         const size_t slack = 4096; /* of malloc itself */
         if (took > said + slack || (none && said > 2 * took + 65536))
             fail_msg("case %zu: %zu bytes, and %zu are said", k, took, (size_t)said);
-        assert_int_equal(results, 0); /* nobody maps memory of loop */
+        assert_int_equal(results, 0); /* loop memory cannot be mapped */
         rig_close(&r);
     }
 }
 
-/* The memory in which peers read results is accounted apart, and once for all plans. */
+/* Memory in which peers read results is accounted separately, once for all plans. */
 TEST(test_shared_results)
 {
     const struct payload_case c = {.ranks = 2,
@@ -99,7 +100,7 @@ TEST(test_shared_results)
     rig_close(&r);
 }
 
-/* More than an address space has: a sentence, and nothing is left behind. */
+/* More memory than the address space holds: an error message, and no leak. */
 TEST(test_no_memory)
 {
     static const struct {
@@ -138,7 +139,7 @@ TEST(test_no_memory)
     }
 }
 
-/* Counters of what the caller has named as ready are of ranks alone. */
+/* Only ranks have counters of the elements that the caller marked as ready. */
 TEST(test_feed)
 {
     for (int feed = 0; feed < 3; feed++) {

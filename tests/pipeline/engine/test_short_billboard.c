@@ -19,7 +19,7 @@ static struct engines *open_billboard(int n)
         .ranks = n, .floats = FLOATS, .transport = "shm", .on_billboard = true});
 }
 
-/* Sums of such numbers depend on their order. */
+/* Fill inputs with numbers whose sum depends on the order. */
 static void fill(struct engines *t, int start)
 {
     for (int i = 0; i < t->n; i++) {
@@ -73,8 +73,8 @@ static void run(struct engines *t, bool in_place, struct outcome *out)
     }
 }
 
-/* The same sum over the billboard and by frames; of the counters only that of copies
- * differs. */
+/* Compare one sum over the billboard with the same sum by frames. Only the counter of
+ * copies may differ. */
 static void compare(int n, size_t count, trib_op_t op, bool in_place)
 {
     static struct outcome a, b;
@@ -84,7 +84,7 @@ static void compare(int n, size_t count, trib_op_t op, bool in_place)
     int peer;
 
     engines_prepare(t, flat, count, &desc);
-    /* Turns go on from the last number to 0. */
+    /* Turn numbers wrap around to 0. */
     for (int i = 0; i < n; i++)
         t->side[i].engine.arena.billboard_turn = UINT32_MAX - STARTS / 2;
     fill(t, 0);
@@ -127,7 +127,7 @@ TEST(test_same_as_by_frames)
             compare(n, counts[k], k % 2 ? TRIB_MEAN : TRIB_SUM, k % 3 == 0);
 }
 
-/* By every algorithm either all ranks use the billboard or none. */
+/* For every algorithm either all ranks use the billboard or none does. */
 TEST(test_all_or_none)
 {
     for (const struct trib_algo *const *algo = trib_algos; *algo; algo++) {
@@ -238,8 +238,8 @@ TEST(test_wait_looks)
     engines_close(t);
 }
 
-/* A peer that is one operation further is no disagreement: with a frame behind its
- * entry, or on the billboard while this rank is still in a broadcast. */
+/* A peer that is one operation ahead is no mismatch: with a frame after its entry, or
+ * on the billboard while this rank is still in a broadcast. */
 TEST(test_peer_ahead)
 {
     const struct trib_run_desc bcast = {.op.coll = TRIB_BROADCAST, .op.root = 0};
@@ -271,7 +271,7 @@ TEST(test_peer_ahead)
         engines_drive(t);
         engines_done(t);
     }
-    /* Rank 0 sums with 1 and 2, and broadcasts; 1 has not looked meanwhile. */
+    /* Rank 0 sums with 1 and 2, then broadcasts; rank 1 has not polled since. */
     for (int i = 0; i < 3; i++)
         start(t, i);
     (void)trib_engine_progress(&t->side[0].engine);
@@ -289,7 +289,7 @@ TEST(test_peer_ahead)
     engines_close(t);
 }
 
-/* The lies that rank 0 writes into its entry, and rank 1 must refuse. */
+/* False values that rank 0 writes into its entry; rank 1 must reject them. */
 static void lie_about_bytes(struct trib_entry *c)
 {
     c->frame.bytes = UINT32_MAX;
@@ -356,7 +356,7 @@ TEST(test_whose_core)
     engines_prepare(t, trib_algo_find("flat"), 2, &sum_desc);
     fill(t, 0);
     start(t, 0);
-    assert_true(trib_short_awaits_core(e, run)); /* nobody has said where it is */
+    assert_true(trib_short_awaits_core(e, run)); /* no peer has sent its core */
     for (int i = 1; i < t->n; i++)
         start(t, i);
     engines_drive(t);
@@ -385,7 +385,8 @@ static void count_wake(struct trib_transport *t, int peer)
     woken[peer]++;
 }
 
-/* Only who has said that it sleeps is woken, and says so no more when it goes on. */
+/* Only ranks that announced their sleep are woken; they clear the flag when they
+ * continue. */
 TEST(test_wakes_sleepers)
 {
     struct engines *t = open_billboard(3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The short path does what the general engine does: the same bits, frames and counters,
- * by every algorithm, and it refuses the same frames.
+ * The short path matches the general engine: the same bits, frames and counters for
+ * every algorithm, and the same rejected frames.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -11,7 +11,7 @@ static const char *const transports[] = {"shm", "shm+nomap", "loop"};
 
 enum { FLOATS = 4096, STARTS = 20 };
 
-/* Sums of such numbers depend on their order. */
+/* Fill inputs with numbers whose sum depends on the order. */
 static void fill(struct engines *t, int start)
 {
     for (int i = 0; i < t->n; i++) {
@@ -116,7 +116,7 @@ TEST(test_many_sources)
     compare("loop", ENGINES_MAX, trib_algo_find("flat"), 100, &desc);
 }
 
-/* Whatever asks for more than one pass over raw chunks in slots. */
+/* Runs that need more than one pass over raw chunks in slots use the general path. */
 TEST(test_who_takes_it)
 {
     const struct {
@@ -164,7 +164,7 @@ TEST(test_whose_core)
     engines_prepare(t, trib_algo_find("flat"), 2, &desc);
     fill(t, 0);
     trib_run_start(e, &t->side[0].run, t->side[0].x, t->side[0].y);
-    assert_true(trib_short_awaits_core(e, run)); /* nobody has said where it is */
+    assert_true(trib_short_awaits_core(e, run)); /* no peer has sent its core */
     for (int i = 1; i < t->n; i++)
         trib_run_start(&t->side[i].engine, &t->side[i].run, t->side[i].x, t->side[i].y);
     engines_drive(t);
@@ -185,7 +185,7 @@ TEST(test_whose_core)
     engines_close(t);
 }
 
-/* The frame has left when the start returns, before any look at the transport. */
+/* The frame is sent before the start returns, without polling the transport. */
 TEST(test_start_sends)
 {
     const struct trib_run_desc desc = {.op.root = TRIB_ROOT_NONE};
@@ -204,7 +204,7 @@ TEST(test_start_sends)
     }
 }
 
-/* The lies that rank 0 writes into its frame, and rank 1 must refuse. */
+/* False values that rank 0 writes into its frame; rank 1 must reject them. */
 static void lie_about_bytes(struct trib_entry *c)
 {
     c->frame.bytes = 12;

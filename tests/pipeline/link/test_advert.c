@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The payload of ADVERT: what is written is what is read, and no other bytes are.
+ * The payload of ADVERT: decoding returns the encoded values and reads no other bytes.
  */
 #include "tests/harness/tribtest.h"
 
@@ -24,7 +24,8 @@ static void assert_same_ref(const struct trib_ref *a, const struct trib_ref *b)
     assert_true(trib_blob_same(&a->blob, &b->blob));
 }
 
-/* Through memory of exactly its size, so that a sanitizer sees what is too much. */
+/* Encode and decode in a buffer of the exact size, so that a sanitizer detects
+ * overruns. */
 static size_t there_and_back(const struct trib_advert *advert)
 {
     size_t bytes = trib_advert_bytes(advert);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The memory of an arena: as many bytes as are said, in blocks that lie beside each
- * other.
- */
+/* The memory of an arena: it has the computed size and consists of adjacent blocks. */
 #include "tests/pipeline/link/link_pair.h"
 
 #include "pipeline/link/arena_layout.h"
@@ -26,7 +23,7 @@ TEST(test_bytes_of_blocks)
     }
 }
 
-/* Blocks of one arena neither touch each other nor what is behind them. */
+/* Blocks of one arena overlap neither each other nor the memory after them. */
 TEST(test_blocks_lie_apart)
 {
     for (int size = 2; size <= 9; size++) {
@@ -81,7 +78,7 @@ static trib_status_t refuse(struct trib_transport *t, size_t bytes, void **base,
     return TRIB_ERR_NO_MEMORY;
 }
 
-/* An arena whose memory cannot be had leaves nothing behind, and may be destroyed. */
+/* An arena whose allocation fails frees everything, and destroying it is safe. */
 TEST(test_no_memory)
 {
     const struct trib_transport_ops ops = {.alloc = refuse};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The billboard: one piece of memory for all ranks, in which none meets another.
+ * The billboard: one block of shared memory for all ranks; their entries never overlap.
  */
 #include "tests/pipeline/link/link_pair.h"
 
 #include "pipeline/link/arena_layout.h"
 
-/* Entries fill the billboard one behind the other, each with lines of its own. */
+/* Entries are consecutive in the billboard, each on its own cache lines. */
 TEST(test_entries_lie_apart)
 {
     static uint8_t memory[65536];
@@ -33,7 +33,7 @@ TEST(test_entries_lie_apart)
     }
 }
 
-/* Two ends of which both say that they may use the billboard. */
+/* Connect two ends that both announce that they can use the billboard. */
 static void connect_both(struct pair *p, const char *transport)
 {
     assert_ok(trib_config_load(&p->cfg, NULL, NULL, NULL));
@@ -84,8 +84,8 @@ TEST(test_one_memory)
     close_pair(p);
 }
 
-/* A rank that cannot map the arena of rank 0 has no billboard; once links are closed
- * nobody but rank 0 has. */
+/* A rank that cannot map the arena of rank 0 has no billboard. After links are closed
+ * only rank 0 has one. */
 TEST(test_who_maps_it)
 {
     for (int k = 0; k < 2; k++) {

@@ -201,7 +201,7 @@ TEST(test_refuses_what_is_no_frame)
     expect_protocol(f, "0xffff");
 }
 
-/* Any bytes give a status and a sentence that ends within its room. */
+/* Any bytes yield a status and an error message that is truncated to its buffer. */
 TEST(test_any_bytes)
 {
     struct trib_frame mine = frame_of(sum_f32), f;

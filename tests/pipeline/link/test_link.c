@@ -20,7 +20,7 @@ static void run_window(struct pair *p, uint32_t window, uint32_t frames)
                     send_number(&p->end[from], lane, sent, sizes[sent % 5]);
                     sent++;
                 }
-                /* Credits come back by halves of a window at the latest. */
+                /* Credits return at the latest after half a window. */
                 assert_true(sent - taken > window / 2 || sent == frames);
                 expect_number(p, 1 - from, lane, taken, sizes[taken % 5]);
                 taken++;
@@ -60,7 +60,7 @@ static void expect_under_way(struct pair *p, int lane, uint32_t most,
         expect_number(p, 1, lane, taken++, 1);
 }
 
-/* Beside aggregators fewer contributions than results are under way, and credits come
+/* With aggregators, fewer contributions than results are in flight, and credits return
  * earlier. */
 TEST(test_contributions)
 {
@@ -75,8 +75,8 @@ TEST(test_contributions)
     }
 }
 
-/* Elements without a codec stop at raw_window frames, code words at the window. Credits
- * come back by halves of the smaller one: elements never wait for code words. */
+/* Raw elements are limited to raw_window frames, encoded chunks to the window. Credits
+ * return by halves of the smaller one: elements never wait for encoded chunks. */
 TEST(test_raw_window)
 {
     enum { WINDOW = 16 };
@@ -133,7 +133,7 @@ TEST(test_places)
     close_pair(p);
 }
 
-/* Sets the counters as if 2^32 - 20 frames had gone over both lanes in both
+/* Set the counters as if 2^32 - 20 frames had passed over both lanes in both
  * directions. */
 static void age(struct pair *p)
 {
@@ -163,7 +163,8 @@ TEST(test_positions_wrap)
     }
 }
 
-/* No frame goes before the peer has advertised its slots, but both may leave. */
+/* No frame is sent before the peer has advertised its slots, but both can
+ * disconnect. */
 TEST(test_not_advertised)
 {
     for (int t = 0; t < 2; t++) {
@@ -178,7 +179,7 @@ TEST(test_not_advertised)
         assert_int_equal(trib_arena_bytes(&a->arena),
                          trib_arena_heads(2) + trib_link_bytes(2, SLOT, t == 0));
         assert_int_equal(trib_arena_bytes(&b->arena), trib_arena_heads(2));
-        poll_pair(p); /* b knows of the advert before it connects */
+        poll_pair(p); /* b receives the advert before it connects */
         assert_status(trib_link_take_advert(&a->link, &a->arena), TRIB_INPROGRESS);
         assert_false(can_send(p, 0, 0, 0));
         assert_ok(trib_link_connect(&b->link, &b->arena, 0, &a->address, &a->blob));
@@ -201,7 +202,7 @@ TEST(test_adverts_are_checked)
                                             sizeof(struct trib_oob_notice));
             struct trib_region *small = NULL;
             a->transport->ops->release(a->transport, a->link.slots);
-            a->link.slots = NULL; /* as before the advert had come */
+            a->link.slots = NULL; /* as before the advert arrived */
             a->arena.awaited = 1;
             if (wrong == 0)
                 advert->blob.len = UINT16_MAX;
@@ -223,8 +224,8 @@ TEST(test_adverts_are_checked)
     }
 }
 
-/* Frames whose sender goes on writing to them: what was seen of one is what it is,
- * until it is released; and one that was seen does not go away. */
+/* Frames that the sender keeps overwriting: the receiver's view of a frame stays the
+ * same until release, and a received frame does not disappear. */
 TEST(test_frames_that_change)
 {
     static const size_t sizes[] = {8, TRIB_ENTRY_PAYLOAD, 40, SLOT};
@@ -252,7 +253,7 @@ TEST(test_frames_that_change)
     }
 }
 
-/* While a sender does not look, its transport fills up; then the receiver owes the
+/* While a sender does not poll, its transport fills up. The receiver then owes the
  * credits, and none is lost. */
 TEST(test_owed_credits)
 {
@@ -286,7 +287,7 @@ TEST(test_owed_credits)
     close_pair(p);
 }
 
-/* Fills the lane of a link that goes by events. */
+/* Fill the lane of a link that uses events. */
 static struct pair *full_pair(void)
 {
     struct pair *p = open_pair("shm+nomap", 4);
@@ -304,8 +305,8 @@ static struct trib_event credits_of(int lane, uint32_t count)
                                       (count << 1 & 0xfffffe) | (uint32_t)lane};
 }
 
-/* The value of a credit is that of its event, whatever the memory holds that its writes
- * once shared: over several rails an older write may end there last. */
+/* A credit's value comes from its event, not from memory that its writes once shared:
+ * with several rails an older write may complete there last. */
 TEST(test_credits_travel_in_events)
 {
     struct pair *p = full_pair();

@@ -5,8 +5,8 @@
  */
 #include "tests/pipeline/link/link_pair.h"
 
-/* An arena that is not what it must be, by a peer's own words, is not taken: all stores
- * and writes of this rank, of notices too, would go beyond it. */
+/* Reject an arena that is smaller than its peer claims: stores, writes and notices of
+ * this rank would exceed it. */
 TEST(test_short_arenas)
 {
     for (int k = 0; k < 8; k++) {
@@ -104,8 +104,8 @@ TEST(test_buffers_in_rotation)
     close_pair(p);
 }
 
-/* An import that the peer has freed goes when the peer shows another buffer; the newest
- * may be in use. */
+/* An import that the peer has freed is dropped when the peer advertises another buffer;
+ * the newest may be in use. */
 TEST(test_freed_imports_are_dropped)
 {
     enum { N = 8 };

@@ -59,7 +59,7 @@ TEST(test_notices_wait_for_the_last)
     poll_pair(p);
     assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));
     assert_int_equal(got.kind, TRIB_OOB_NOTICE_FAILED);
-    /* Both are under way, and a report has the place of the second one. */
+    /* Both writes are in flight, and a report uses the space of the second one. */
     n.kind = TRIB_OOB_NOTICE_SURVIVOR;
     assert_status(trib_arena_make_reports(&a->arena), TRIB_OK);
     assert_false(trib_link_event(&a->link, &done));
@@ -84,7 +84,7 @@ TEST(test_half_a_notice_is_none)
 
     atomic_store(&raw->version, 1); /* being written */
     assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
-    atomic_store(&raw->version, 2); /* its end has not come */
+    atomic_store(&raw->version, 2); /* its end has not arrived */
     assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
     atomic_store(&raw->version_end, 2);
     memset(raw->text, 'x', sizeof(raw->text)); /* hostile: no final zero */
@@ -113,7 +113,8 @@ static void *write_notices(void *arg)
     return NULL;
 }
 
-/* Read while it is written, again and again: what is taken is whole. */
+/* Read a notice repeatedly while a peer writes it: every returned notice is
+ * consistent. */
 TEST(test_notices_are_whole)
 {
     struct pair *p = open_pair("shm", 2);
@@ -139,8 +140,8 @@ TEST(test_notices_are_whole)
     close_pair(p);
 }
 
-/* A notice is read at its event, and from memory that has its version. One of waiting
- * that comes late does not replace the words of a failure. */
+/* A notice is read on its event, from memory with its version. A late wait notice does
+ * not replace the message of a failure. */
 TEST(test_notices_travel_in_events)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;
@@ -152,7 +153,7 @@ TEST(test_notices_travel_in_events)
     n.kind = TRIB_OOB_NOTICE_FAILED;
     n.status = TRIB_ERR_ABORTED;
     assert_status(trib_link_notify(&a->link, &a->arena, &n), TRIB_OK);
-    /* Both lie in memory, and no event has told. */
+    /* Both are in memory, but no event has arrived. */
     assert_false(trib_link_notice(&b->link, &b->arena, 0, &got));
     poll_pair(p);
     assert_true(trib_link_notice(&b->link, &b->arena, 0, &got));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that peers may reach: which entry holds a part of a vector, what peers are
- * told of it, and what goes when it is removed.
+ * Memory that peers may access: the entry that holds part of a vector, its description
+ * for peers, and the effects of removing it.
  */
 #include "tests/pipeline/link/link_pair.h"
 
@@ -33,7 +33,7 @@ static void close_registry(struct registry *r)
     r->transport->ops->close(r->transport);
 }
 
-/* Is [lo, hi) told, at the right place of its region? */
+/* Return true if [lo, hi) is described at the right offset of its region. */
 static bool told(const struct registry *r, const void *ptr, size_t bytes, bool mapped,
                  int64_t at)
 {
@@ -97,7 +97,7 @@ TEST(test_caller_memory)
     close_registry(&r);
 }
 
-/* A model has many buffers; each goes by its own address and kind. */
+/* A model has many buffers; each is described by its own address and kind. */
 TEST(test_many)
 {
     enum { N = 50 };
@@ -156,7 +156,7 @@ static trib_status_t no_export(struct trib_transport *t, const struct trib_regio
     return TRIB_ERR_NO_RESOURCE;
 }
 
-/* A region that peers cannot be told of is given back, and is no entry. */
+/* A region that cannot be exported is deregistered and gets no entry. */
 TEST(test_no_export)
 {
     struct registry r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sizes and offsets of what two processes share, and of what is touched for each chunk.
- * A change here is a change of the wire: raise TRIB_FRAME_MAGIC's version with it.
+ * Sizes and offsets of structs that two processes share or that each chunk touches. A
+ * change here changes the wire format: raise TRIB_FRAME_MAGIC's version with it.
  */
 #include "tests/harness/tribtest.h"
 
@@ -65,7 +65,7 @@ TEST(test_open)
     assert_int_equal(TRIB_ADVERT_MAX, 544);
 }
 
-/* Budgets: what is walked for each chunk stays small. */
+/* Structs that each chunk walks stay small. */
 TEST(test_hot)
 {
     assert_int_equal(sizeof(struct trib_step), 16);

@@ -82,7 +82,7 @@ static inline void open_box(struct talk *k, struct trib_mailbox *box)
 
     *box = (struct trib_mailbox){.link = NULL};
     assert_status(trib_mailbox_open(box, &o->links[0], &o->arena), TRIB_OK);
-    box->advert_unsent = false; /* side 0 goes on writing to the first one */
+    box->advert_unsent = false; /* side 0 keeps writing to the first one */
     assert_status(trib_mailbox_join(box), TRIB_OK);
 }
 

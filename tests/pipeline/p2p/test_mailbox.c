@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mailboxes: entries arrive in their order, with their payload, at most a window of
- * them under way; credits come back; each end goes on only once the other has told.
+ * Mailboxes: entries arrive in order, with their payload, at most a window of them in
+ * flight; credits return; each end continues only after the other's notification.
  */
 #include "tests/pipeline/link/link_pair.h"
 
@@ -112,7 +112,7 @@ TEST(test_entries)
     }
 }
 
-/* A window of entries is under way at most, whatever of them is eager. */
+/* At most a window of entries is in flight, however many of them are eager. */
 TEST(test_window)
 {
     for (int t = 0; t < 2; t++) {
@@ -140,7 +140,7 @@ TEST(test_window)
     }
 }
 
-/* The same entry is told of once more. */
+/* The event of an entry arrives twice. */
 TEST(test_twice)
 {
     struct trib_mailbox box[2];

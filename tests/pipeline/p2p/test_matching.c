@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queues of requests, and of messages that came early: the oldest of a tag goes first.
+ * Queues of requests and of unexpected messages: the oldest with a tag matches first.
  */
 #include "tests/harness/tribtest.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between two engines, step by step: which way each goes, how much of what has
- * no receive is kept, and what a peer may not write.
+ * Messages between two engines, step by step: the protocol of each, how many unexpected
+ * messages are kept, and the writes of a peer that are rejected.
  */
 #include "tests/pipeline/p2p/talk.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The pairs of an engine: what waits in them, how they end, who looks on.
- */
+/* The pairs of an engine: their pending requests, how they end, and watchers. */
 #include "tests/pipeline/p2p/talk.h"
 
-/* The sentence of what waits, and the end of all that is under way. */
+/* The text that describes pending requests, and the end of all requests in flight. */
 TEST(test_failure)
 {
     struct talk *k = open_talk("shm", NULL);
@@ -38,8 +36,7 @@ static void look(void *arg, int peer, const struct trib_p2p_early *early)
     s->tag = early->tag;
 }
 
-/* Messages below tag 0 are shown to who watches, those that are there and those that
- * come. */
+/* Watchers see messages with tags below 0: those already received and later ones. */
 TEST(test_watch)
 {
     struct talk *k = open_talk("shm", NULL);

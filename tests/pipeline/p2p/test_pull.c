@@ -73,9 +73,9 @@ TEST(test_slots)
     }
 }
 
-/* The sender gives up while the receiver reads, and changes its buffer at once: the
- * receive fails, too, also where the sender could not say why, as it took the receiver
- * for lost. */
+/* The sender fails while the receiver reads, and changes its buffer at once. The
+ * receive fails too, even where the sender considered the receiver lost and could not
+ * report it. */
 TEST(test_sender_gives_up)
 {
     for (int lost = 0; lost < 2; lost++) {
@@ -102,7 +102,7 @@ TEST(test_sender_gives_up)
     }
 }
 
-/* The receiver gives up: nobody writes into its buffer afterwards. */
+/* The receiver fails: no peer writes into its buffer afterwards. */
 TEST(test_receiver_gives_up)
 {
     struct talk *k = open_talk_of(FLOATS, "shm", NULL);

@@ -18,13 +18,13 @@ enum {
 
 struct payload_case {
     const char *codec;     /* NULL: raw elements */
-    const char *feedback;  /* NULL: as the codec says */
+    const char *feedback;  /* NULL: the codec's default */
     const char *algorithm; /* NULL: the aggregators' */
     int ranks;
     int aggregators;
     size_t count;
     bool out_of_place;
-    struct trib_run_desc desc; /* op.dtype, op.op, and what is not the default */
+    struct trib_run_desc desc; /* op.dtype, op.op and non-default settings */
     const char *transport;     /* NULL: loop, which maps nothing */
     const char *config;
 };
@@ -59,7 +59,7 @@ static inline struct trib_shape rig_shape(const struct rig *r, int rank)
                                .aggregators = r->c.aggregators};
 }
 
-/* Fills in what a case leaves open. */
+/* Return the run description with defaults for the fields that a case leaves unset. */
 static inline struct trib_run_desc rig_desc(const struct rig *r, uint32_t n_chunks)
 {
     struct trib_run_desc d = r->c.desc;
@@ -147,7 +147,7 @@ static inline void *rig_result(const struct rig *r, int rank)
     return r->c.out_of_place ? rig_side(r, rank)->y : rig_side(r, rank)->x;
 }
 
-/* True if it has the numbers of rig_given, sums of which a float32 holds. */
+/* Return true if a float32 holds the sums of rig_given exactly in this type. */
 static inline bool rig_holds(trib_dtype_t dtype)
 {
     return dtype <= TRIB_I64 || dtype == TRIB_I16;
@@ -218,7 +218,7 @@ static inline void rig_drive(const struct rig *r)
         (void)trib_engine_progress(&rig_side(r, i % r->engines->n)->engine);
 }
 
-/* Begins a step on all ranks, and goes on until it is over. */
+/* Run one step on all ranks until it finishes. */
 static inline void rig_step(const struct rig *r, int step)
 {
     rig_fill(r, step);
@@ -289,8 +289,8 @@ static inline void rig_check(const struct payload_case *c, int steps, float off)
 
 #define RIG_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Starts two ranks, the first of which sends. Returns the entry of its first frame,
- * which the second rank has not read yet. */
+/* Start two ranks, the first of which sends. Return the entry of its first frame, which
+ * the second rank has not read yet. */
 static inline struct trib_entry *rig_first_frame(const struct rig *r)
 {
     struct trib_engine *e = &rig_side(r, 1)->engine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TRIB_CHECK: its texts, the first element that is not finite, the norm, and the
- * sentence that names the rank that gave it.
+ * TRIB_CHECK: its texts, the first element that is not finite, the norm, and the error
+ * message that names the rank that contributed it.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -35,7 +35,7 @@ TEST(test_texts)
     assert_true(c.sum && c.finite && c.norm <= 0);
 }
 
-/* Wherever it stands, in every type that has such elements. */
+/* At any position, in every type that has such elements. */
 TEST(test_first_bad)
 {
     enum { N = 700 };
@@ -75,8 +75,8 @@ TEST(test_squares)
     }
 }
 
-/* Whoever sums finds what rank 2 gave, and says so; sums of others are not its
- * business. */
+/* Ranks that sum rank 2's contribution detect and report it; other ranks do not check
+ * it. */
 TEST(test_peers)
 {
     enum { COUNT = 3000, AT = 2345 };
@@ -110,7 +110,7 @@ TEST(test_peers)
     }
 }
 
-/* The sentence has the plan's name, if it has one. */
+/* The error message includes the plan's name, if it has one. */
 TEST(test_sentence)
 {
     static const char *const labels[] = {NULL, "layer"};

@@ -44,7 +44,7 @@ static struct trib_entry *first_entry(const struct rig *r, int lane)
     return entry;
 }
 
-/* Starts both ranks; rank 0 has sent its contribution to chunk 1, no more. */
+/* Start both ranks; rank 0 has sent only its contribution to chunk 1. */
 static struct rig begin(const struct payload_case *c)
 {
     struct rig r = rig_open(c);
@@ -115,7 +115,7 @@ TEST(test_memory)
     rig_close(&r);
 }
 
-/* The ADVERT frame that says where the sender's memory is. */
+/* The ADVERT frame that describes the sender's memory. */
 TEST(test_adverts)
 {
     struct payload_case c = case_of(NULL, "shm", true);
@@ -132,7 +132,7 @@ TEST(test_adverts)
     rig_close(&r);
 }
 
-/* Without the check nobody is told; with it, what is whole goes through. */
+/* Without the check no error is reported; with it, intact frames pass. */
 TEST(test_whole)
 {
     const struct payload_case c = case_of(NULL, "loop", false);

@@ -52,7 +52,7 @@ TEST(test_block)
     }
 }
 
-/* Two rounds of accumulators: the third round takes those of the first. */
+/* Two rounds of accumulators: the third round reuses the memory of the first. */
 TEST(test_aggregator)
 {
     struct trib_payload_state s = {

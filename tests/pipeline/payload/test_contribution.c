@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk over the contributions of a REDUCE: in the order of ranks, the own one in
- * its place, without those that a quorum leaves out; and elements as float32.
+ * The walk over the contributions of a REDUCE: in rank order, the local one included,
+ * without those that a quorum omits; and elements as float32.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -37,7 +37,8 @@ static struct rig open_at(int rank)
     return r;
 }
 
-/* Ranks in the order in which they come; -1: the value made before. */
+/* Return the number of contributions and store their ranks in order; -1 stands for the
+ * partial sum. */
 static int walk(const struct rig *r, int rank, int *order)
 {
     struct engine_side *s = rig_side(r, rank);
@@ -70,7 +71,7 @@ TEST(test_order_of_ranks)
         for (int i = 0; i < RANKS; i++)
             assert_int_equal(order[i], i);
 
-        t->flags &= (uint16_t)~TRIB_TASK_INPUT; /* a sum so far comes first */
+        t->flags &= (uint16_t)~TRIB_TASK_INPUT; /* a partial sum comes first */
         assert_int_equal(walk(&r, rank, order), RANKS);
         assert_int_equal(order[0], -1);
         for (int i = 1, peer = 0; i < RANKS; i++, peer++) {

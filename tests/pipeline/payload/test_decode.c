@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The result of a chunk out of a code word: in the type and place of the vector, and
- * nothing where the word is not valid or nobody looks.
+ * Decode an encoded chunk into the type and place of the vector. Nothing is written if
+ * the bytes are invalid or the result is unused.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -88,7 +88,7 @@ TEST(test_aggregator)
     rig_close(&r);
 }
 
-/* An input that may have to come back is kept before the result overwrites it. */
+/* An input that may have to be restored is saved before the result overwrites it. */
 TEST(test_keeps_the_input)
 {
     const struct payload_case c = {.codec = "topk:ratio=1",

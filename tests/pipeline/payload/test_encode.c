@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One code word: what it leaves out is in the residual, in the unit of contributions,
- * and it depends on the place of its elements alone.
+ * Encode one chunk: the residual holds the encoding error in the unit of contributions,
+ * and the error depends only on the position of the elements.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -23,8 +23,8 @@ static float near(float a, float b)
     return a > b ? a - b : b - a;
 }
 
-/* x and the residual are what the word says and the new residual: a sum that is divided
- * by `unit` counts so many times. */
+/* Check that x plus the old residual equals the encoded value plus the new residual. A
+ * sum that was divided by `unit` counts `unit` times. */
 static void conserve(const char *codec, float unit)
 {
     const struct payload_case c = case_of(codec, "ef14");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions that workers encode ahead: the same words as without workers, none for
- * plans that gain nothing, and no worker at work once an operation is over.
+ * Contributions that workers encode ahead: the same bytes as without workers, none for
+ * plans that gain nothing, and idle workers after an operation finishes.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -80,8 +80,8 @@ static bool any_done(const struct trib_engine *e)
     return false;
 }
 
-/* While this rank waits for the other one its workers go on, and what they have made is
- * taken. */
+/* While this rank waits for the other one, its workers keep encoding, and the engine
+ * uses their output. */
 TEST(test_ahead)
 {
     const struct payload_case c = case_of(1, 2);
@@ -136,7 +136,7 @@ TEST(test_none)
     }
 }
 
-/* Words that nobody took, at a failure in the middle, are taken back: the caller may
+/* A failure in the middle cancels encoded chunks that were not used: the caller may
  * free its memory. */
 TEST(test_failure)
 {
@@ -146,7 +146,7 @@ TEST(test_failure)
         struct trib_engine *e = &rig_side(&r, 0)->engine;
         rig_fill(&r, 0);
         rig_start_one(&r, 0);
-        for (int i = 0; i < passes; i++) /* the other one does not come */
+        for (int i = 0; i < passes; i++) /* the peer never starts */
             (void)trib_engine_progress(e);
         assert_int_equal(trib_workers_free(e->workers) < 12, passes > 0);
         trib_engine_fail(e, TRIB_ERR_TIMEOUT, "a test");

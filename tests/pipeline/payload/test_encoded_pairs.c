@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pair words: each number of pairs of chunks of many sizes comes back, in the shortest
- * form; no bytes make the reader leave its memory.
+ * Encoded pairs: any number of pairs of chunks of many sizes round-trips in the
+ * shortest form; no input makes the reader exceed its memory.
  */
 #include "tests/harness/tribtest.h"
 
@@ -87,8 +87,8 @@ TEST(test_lengths)
     assert_int_equal(trib_encoded_pairs_bytes(65536, 65536, 4), 8 + 65536 * 4);
 }
 
-/* Positions of a long chunk as distances, of which some are far; the list of u32 where
- * many are. What says something else about them is refused. */
+/* Positions of a long chunk are distances, or a u32 list where many distances are far.
+ * Inconsistent headers are rejected. */
 TEST(test_distances)
 {
     enum { N = 1000000 };
@@ -200,7 +200,7 @@ TEST(test_refused_words)
     assert_true(refuses(&w, sizeof(w), 128));
 }
 
-/* A bitmap with a bit too many, one too few, and one behind the end. */
+/* Bitmaps with one bit too many, one too few, and one past the end. */
 TEST(test_refused_bitmaps)
 {
     uint32_t at[10];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stores of code words: for what each task encodes the own contribution, which
- * words have a store, and when it may be filled anew.
+ * Stores of encoded chunks: the tasks for which the local contribution is encoded,
+ * which chunks have a store, and when it may be refilled.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -109,11 +109,11 @@ TEST(test_when_free)
     assert_false(trib_coded_store_free(run, chunk, 1));
     assert_true(trib_coded_store_free(run, chunk + 1, 1));
 
-    /* The one that waits for the word of round 0 has it, whoever is behind. */
+    /* A task that waits for the chunk of round 0 is ready even if other tasks lag. */
     run->payload->stores[chunk].round = 1;
     assert_true(trib_coded_store_ready(run, send));
     send->done = 1;
-    run->payload->stores[chunk].round = 1; /* that of round 1 is not made, but may be */
+    run->payload->stores[chunk].round = 1; /* round 1 may now be filled */
     assert_true(trib_coded_store_ready(run, send));
     for (uint32_t i = 0; i < run->program.n_tasks; i++) {
         struct trib_task *t = &run->program.tasks[i];

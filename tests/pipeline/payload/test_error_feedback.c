@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a plan's feedback: what each rule allocates, and what it makes of a
- * contribution and of a sum that is not finite.
+ * The state of a plan's feedback: the memory that each rule allocates, and its handling
+ * of contributions and sums that are not finite.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -91,7 +91,8 @@ TEST(test_apply)
     }
 }
 
-/* The norm of what float32 cannot square, and of what is not finite. */
+/* The norm of values whose square overflows float32, and of values that are not
+ * finite. */
 TEST(test_clip)
 {
     static const float values[] = {1e30f, 1e-30f, INFINITY, NAN};
@@ -110,7 +111,7 @@ TEST(test_clip)
     rig_close(&r);
 }
 
-/* A start forgets what the last one sent; the ratio warms up. */
+/* Each start discards the chunks sent last; the ratio warms up. */
 TEST(test_begin)
 {
     struct rig r = open_rule("topk:ratio=0.01", "ef14:warmup=4,stages=2", TRIB_F32);

@@ -50,7 +50,7 @@ TEST(test_which)
 static const char *const algorithms[] = {"flat", "direct", "tree", "ring",
                                          "halving-doubling"};
 
-/* The largest sum that a task of the run sends on is divided by so much. */
+/* Return the largest divisor of the sums that tasks of the run send. */
 static uint32_t most_divided(const struct rig *r)
 {
     uint32_t most = 1;

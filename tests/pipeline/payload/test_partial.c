@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums that an aggregator closes without the late ranks: when it does, what becomes of
- * frames that come later, and of the contribution that was not counted.
+ * Sums that an aggregator closes without the late ranks: when it closes them, and how
+ * it handles late frames and the contribution that was left out.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -22,7 +22,7 @@ static struct payload_case case_of(uint32_t need, uint64_t deadline_ns)
                  .quorum = {.need = need, .deadline_ns = deadline_ns}}};
 }
 
-/* Everybody but the late rank goes on. */
+/* Progress all ranks but the late one. */
 static void go_on(const struct rig *r, int passes)
 {
     for (int i = 0; i < passes; i++)
@@ -59,8 +59,8 @@ static void has(const struct rig *r, int rank, unsigned mask, int step)
                          (int)sum_of(mask, step, i));
 }
 
-/* Two of three are enough once the deadline has passed; the third one finds a result
- * without its part, which it keeps, and which comes with the next sum. */
+/* Two of three ranks are enough after the deadline. The third one receives a result
+ * without its contribution, keeps it, and adds it to the next sum. */
 TEST(test_late)
 {
     const struct payload_case c = case_of(2, 1);
@@ -133,7 +133,7 @@ TEST(test_waits)
     }
 }
 
-/* A bitmap of too few ranks, of ranks that do not exist, or none. */
+/* Bitmaps with too few ranks, with ranks that do not exist, or with none. */
 TEST(test_bad_masks)
 {
     static const uint8_t bad[] = {0x00, 0x01, 0x08, 0x0b, 0xff};
@@ -160,7 +160,7 @@ TEST(test_bad_masks)
     rig_close(&r);
 }
 
-/* A start as one rank knows it, given to another that has lost its aggregator. */
+/* One rank passes its completed start to another that has lost its aggregator. */
 TEST(test_deliver)
 {
     const struct payload_case c = case_of(2, 1);

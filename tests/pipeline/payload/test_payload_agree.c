@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The agreement, when a rank takes it late: two engines in one process, driven by hand,
- * of which the second is given no credits for results for a while.
+ * An agreement that a rank receives late: two engines in one process, driven by hand;
+ * the second gets no credits for results for a while.
  *
- * The root of the agreement has the sum before it can send it: its codec uses the sum
- * at once, and the peer must still get the sum as it was.
+ * The root of the agreement has the sum before it can send it. Its codec uses the sum
+ * at once, and the peer must still receive the unchanged sum.
  */
 #include "tests/harness/tribtest.h"
 
@@ -71,7 +71,7 @@ static void introduce(struct trib_engine *to, const struct trib_engine *e)
     assert_ok(trib_arena_export(&e->arena, &p->arena));
 }
 
-/* The agreement goes through rank 0 in one frame, the vector through both ranks. */
+/* The agreement passes through rank 0 in one frame, the vector through both ranks. */
 static void build(const struct trib_shape *shape, struct trib_program *out)
 {
     struct trib_schedule share = {0}, vector = {0}, joined = {0};
@@ -169,8 +169,8 @@ static bool over(const struct two *t)
            t->side[1].run.now.state == TRIB_RUN_DONE;
 }
 
-/* Rank 0 may send a result each HELD passes: all else that can go on has then gone
- * on. */
+/* Rank 0 may send a result every HELD passes; all other tasks that can progress have
+ * done so by then. */
 static void run_step(struct two *t, uint32_t step)
 {
     enum { HELD = 8, PASSES = 4000 };

@@ -11,7 +11,7 @@
 
 enum { ROUNDS = 4, PIECE = 10 };
 
-/* Block 0: 35 in, 12 out; block 1: none in, 7 on their way to another rank. */
+/* Block 0: 35 in, 12 out; block 1: none in, 7 in transit to another rank. */
 static struct trib_block listed[2] = {
     {.n_in = 35, .n_out = 12, .in = 100, .out = 200, .late_out = 2},
     {.n_out = 7, .out = TRIB_NO_PLACE, .held = 5, .late_in = 3, .late_out = 3},

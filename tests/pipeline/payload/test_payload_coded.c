@@ -7,7 +7,7 @@
 
 #include "pipeline/payload/payload.h"
 
-/* Words that keep small integers as they are, dense and sparse. */
+/* Codecs that represent small integers exactly, dense and sparse. */
 static const char *const whole[] = {"f16", "bf16", "topk:ratio=1", "blocks",
                                     "threshold:at=0"};
 static const char *const losing[] = {"f8", "qsgd:bits=4", "efsign", "natural",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words that add without decoding: each rank encodes once, sums are merged words, and
- * what comes out is the plain sum, the same bits on all ranks.
+ * Linear codecs: each rank encodes once, sums are merged encoded chunks, and the result
+ * is the plain sum with the same bits on all ranks.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -55,7 +55,7 @@ TEST(test_order_does_not_matter)
     }
 }
 
-/* A vote: what comes out is the sign of the sum of signs. */
+/* A vote: the result is the sign of the sum of signs. */
 TEST(test_vote)
 {
     for (int k = 0; k < 4; k++) {
@@ -106,7 +106,7 @@ TEST(test_refuses_sums)
     rig_fill(&r, 0);
     for (int i = 0; i < 3; i++)
         rig_start_one(&r, i);
-    (void)trib_engine_progress(e); /* its own contribution goes */
+    (void)trib_engine_progress(e); /* its own contribution is sent */
     for (int i = 0; i < 20; i += 2)
         (void)trib_engine_progress(&rig_side(&r, i % 4)->engine);
     (void)trib_engine_events(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a run keeps for its payload: chosen and allocated by the description alone, and
- * gone afterwards.
+ * The payload state of a run: the description alone determines its memory, and
+ * disposing of the run frees it.
  */
 #include "tests/pipeline/engine/engines.h"
 

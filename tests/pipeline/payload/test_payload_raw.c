@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Raw elements: every type, algorithm and way by which they travel, against a plain
- * sum, and the frames that are refused.
+ * Raw elements: every type, algorithm and protocol compared with a plain sum, and the
+ * frames that are rejected.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -115,8 +115,8 @@ TEST(test_refuses)
     }
 }
 
-/* A sender gives up what it has named, and overwrites it, before the receiver has read
- * it: neither a sum nor a copy of what is there then is a result. */
+/* A sender withdraws an advertised buffer and overwrites it before the receiver reads
+ * it: the new content must appear neither in a sum nor in a copy. */
 TEST(test_withdrawn)
 {
     static const trib_coll_t colls[] = {TRIB_REDUCE, TRIB_EXSCAN};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements that are read by their address: every collective that does so, of memory
- * that nobody has registered, around the sizes of chunks and of reads, in place where
- * it may be, two steps each; peers that are lost, abort, or name memory that they have
- * not.
+ * Elements that peers read by address: every such collective on unregistered memory,
+ * around the sizes of chunks and reads, in place where allowed, two steps each. Peers
+ * are lost, abort, or advertise memory that they do not have.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -36,7 +35,7 @@ static trib_status_t count_read(struct trib_transport *t, int peer, uint64_t fro
                                     : counted.read(t, peer, from, to, len);
 }
 
-/* Has the engines, whose buffers are malloc's from now on, say that they read. */
+/* Make the engines, whose buffers now come from malloc, announce that they read. */
 static void let_read(struct engines *t)
 {
     for (int i = 0; i < t->n; i++) {
@@ -200,7 +199,7 @@ TEST(test_ahead)
     close_read(&r);
 }
 
-/* Nobody is told an address where it does not pay off. */
+/* No address is advertised where reading does not pay off. */
 TEST(test_not_read)
 {
     static const struct trib_run_desc none[] = {
@@ -236,7 +235,7 @@ static const struct payload_case one_read = {
     .transport = "shm",
     .desc = {.op.coll = TRIB_EXSCAN, .piece = PIECE, .zero_copy = true}};
 
-/* A read fails, as the peer has died, or has no such memory. */
+/* A read fails because the peer died or has no such memory. */
 TEST(test_failures)
 {
     static const trib_status_t made[] = {TRIB_ERR_PEER_LOST, TRIB_ERR_RANGE,
@@ -257,8 +256,8 @@ TEST(test_failures)
     }
 }
 
-/* The sender fails when its frames are under way, and its caller overwrites the buffer:
- * the receiver does not take what is there then for a result. */
+/* The sender fails while its frames are in flight, and its caller overwrites the
+ * buffer: the receiver does not use the new content as a result. */
 TEST(test_sender_fails)
 {
     struct rig r = open_read(&one_read);
@@ -304,8 +303,8 @@ TEST(test_claims)
 
 enum { LONG = 1 << 18 }; /* float32, 1 MiB */
 
-/* Rank 1 offers its buffer and dies, or ends the operation, and overwrites the buffer
- * or gives it back: rank 0, which looks later, must not take what is there then. */
+/* Rank 1 advertises its buffer, then dies or ends the operation, and overwrites or
+ * unmaps the buffer. Rank 0, which polls later, must not use the new content. */
 enum end { DIES, ABORTS, UNMAPS };
 
 static void offer(struct ranks_self *self, trib_plan_t *plan, float *x)

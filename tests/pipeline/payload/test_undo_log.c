@@ -128,7 +128,7 @@ TEST(test_cut_short)
     }
 }
 
-/* Another run of the same vector takes over what this one kept, and goes on as this one
+/* Another run of the same vector adopts this run's state and continues as this one
  * would have. */
 TEST(test_adopt)
 {
@@ -148,7 +148,7 @@ TEST(test_adopt)
             trib_run_adopt(&other[i], &s->run);
             assert_int_equal(other[i].now.step, 1);
             trib_run_dispose(&s->run);
-            s->run = other[i]; /* nothing is under way, and nothing points to it */
+            s->run = other[i]; /* nothing is in flight, and nothing points to it */
         }
         rig_step(&r, 1);
         rig_ok(&r);
@@ -160,8 +160,8 @@ TEST(test_adopt)
     }
 }
 
-/* The state behind any of the newest two starts, a failed one among them; not behind
- * one before. */
+/* The state after either of the newest two starts can be restored, even if one failed;
+ * the state after an older start cannot. */
 TEST(test_rewound)
 {
     static struct before was[3][RANKS], now;
@@ -192,7 +192,7 @@ TEST(test_rewound)
     }
 }
 
-/* The log takes nothing back that has come from elsewhere. */
+/* The log restores nothing that was loaded from elsewhere. */
 TEST(test_forgotten)
 {
     struct payload_case c = case_of(0);

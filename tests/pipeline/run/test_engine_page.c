@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a rank says of itself on its page, as trib_ranks_each reads it from outside.
- */
+/* The state that a rank publishes on its page, read from outside by trib_ranks_each. */
 #include "tests/harness/ranks.h"
 
 enum { SUMS = 2000, SHORT = 5 };
@@ -43,7 +41,7 @@ static void await_phase(struct ranks_self *self, int phase)
         rest();
 }
 
-/* Some short sums, then a long one to which rank 1 comes late. */
+/* Some short sums, then a long one that rank 1 joins late. */
 static int be_late(struct ranks_self *self)
 {
     static float x[1 << 16];
@@ -93,7 +91,7 @@ TEST(test_late)
     assert_non_null(strstr(seen.text[0], " of rank 1, "));
     assert_int_equal(seen.of[1].busy, 0);
     assert_int_equal(seen.of[1].number + 1, seen.of[0].number);
-    assert_int_equal(seen.of[1].at_most, 0); /* rank 0 knows */
+    assert_int_equal(seen.of[1].at_most, 0); /* rank 0 has announced it */
     assert_ptr_equal(strstr(seen.text[1], "outside the library for "), seen.text[1]);
     const double age = seen.of[0].age_s;
     ranks_signal(&r, 1, SIGSTOP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of the transport: what each does to the link, and the failure that goes to
- * peers which no link, or a full one, has told of it.
+ * Events of the transport: the effect of each on the link, and the abort notice to
+ * peers whose link is missing or full.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -21,7 +21,7 @@ static int poll_given(struct trib_transport *t, struct trib_event *events, int m
     return 1;
 }
 
-/* Lets the engine of rank 1 find one event; true if it says that a frame has come. */
+/* Deliver one event to the engine of rank 1. Return true if it announces a frame. */
 static bool take(struct engines *t, struct trib_event event)
 {
     struct trib_engine *e = &t->side[1].engine;
@@ -56,7 +56,7 @@ TEST(test_lost)
     }
 }
 
-/* A frame that an event tells of, and that is not there: the one before came twice. */
+/* An event for a frame that is missing, because the previous event came twice. */
 TEST(test_twice)
 {
     struct engines *t = engines_two("shm+nomap", true);
@@ -114,7 +114,7 @@ static struct engines *strangers(const char *transport)
         .ranks = 2, .transport = transport, .per_link = true});
 }
 
-/* A peer hears of a failure over a link without slots, too. */
+/* A peer is notified of a failure over a link without slots, too. */
 TEST(test_failure_without_slots)
 {
     static const char *const transports[] = {"shm", "shm+nomap"};
@@ -130,8 +130,8 @@ TEST(test_failure_without_slots)
     }
 }
 
-/* An owner that steps several engines in turn fails one without a look at its peers,
- * and tells them later. */
+/* An owner that progresses several engines in turn fails one without polling its peers,
+ * and notifies them later. */
 TEST(test_failure_that_is_told_later)
 {
     struct engines *t = strangers("shm+nomap");
@@ -146,8 +146,8 @@ TEST(test_failure_that_is_told_later)
     engines_close(t);
 }
 
-/* An engine that fails like another one tells its own peers, but for those that the
- * other has lost. */
+/* An engine that fails because of another one notifies its own peers, except those that
+ * the other has lost. */
 TEST(test_failure_of_another_engine)
 {
     struct engines *t = engines_meet(
@@ -170,7 +170,7 @@ TEST(test_failure_of_another_engine)
     engines_close(t);
 }
 
-/* An engine looks for no rank of a host that is lost. */
+/* An engine does not search for ranks of a lost host. */
 TEST(test_lost_hosts)
 {
     struct engines *t = engines_meet(
@@ -185,7 +185,7 @@ TEST(test_lost_hosts)
     engines_close(t);
 }
 
-/* Rank 1 does not look for a while, and its ring is full. */
+/* Fill the ring of rank 1, which does not poll for a while. */
 static void fill_ring(struct engines *t)
 {
     struct trib_engine *e = &t->side[0].engine;
@@ -207,7 +207,7 @@ struct later {
     atomic_bool told;
 };
 
-/* Only events: notices are read once nobody writes them any more. */
+/* Poll only events: notices are read after all writers have finished. */
 static void *look_later(void *arg)
 {
     struct later *l = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures: the first one marks the engine and is told to the peers, all runs end with
- * it, and its sentence names rank, host, operation and phase.
+ * Failures: the first one marks the engine and is sent to the peers, ends all runs, and
+ * its message names rank, host, operation and phase.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -27,10 +27,10 @@ TEST(test_marks_once)
     assert_int_equal(run->now.state, TRIB_RUN_DONE);
     assert_status(run->now.status, TRIB_ERR_NO_MEMORY);
     assert_false(trib_engine_progress(e));
-    trib_engine_notices(other); /* the other rank knows, and why */
+    trib_engine_notices(other); /* the other rank has received the cause */
     assert_status((trib_status_t)other->failed, TRIB_ERR_NO_MEMORY);
     assert_string_equal(other->failure.text, "the first");
-    engines_start_in_place(t, 1); /* what is started later ends at once */
+    engines_start_in_place(t, 1); /* later runs end at once */
     assert_status(run->now.status, TRIB_ERR_NO_MEMORY);
     assert_int_equal(run->now.state, TRIB_RUN_DONE);
     engines_close(t);
@@ -50,8 +50,8 @@ static void write_notice(struct trib_engine *e, uint32_t kind, int32_t status,
     atomic_store(&raw->version, 2);
 }
 
-/* A failure that is none would end an operation well, whatever its result has come
- * to. */
+/* An abort notice with the status of success would complete an operation whose result
+ * is undefined. */
 TEST(test_refuses_hostile_notices)
 {
     static const struct {
@@ -86,7 +86,7 @@ TEST(test_refuses_hostile_notices)
     }
 }
 
-/* A failure without a sentence has one here. */
+/* A failure without a message gets a default one. */
 TEST(test_notices)
 {
     static const char *const texts[] = {"because", ""};
@@ -103,7 +103,7 @@ TEST(test_notices)
     }
 }
 
-/* A peer that shrinks ends the communicator, and may say which rank is lost. */
+/* A peer that shrinks ends the communicator, and may report the lost rank. */
 TEST(test_survivor)
 {
     static const char *const words[] = {"rank 0 (host here", "trib_comm_shrink",
@@ -143,7 +143,8 @@ TEST(test_lost)
     engines_close(t);
 }
 
-/* The cause that a peer told before it went is the failure, not that it went. */
+/* The cause that a peer sent before it exited is reported as the failure, not its
+ * exit. */
 TEST(test_lost_with_a_cause)
 {
     struct engines *t = engines_two("shm", true);

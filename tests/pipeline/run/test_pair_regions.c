@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of pairs: they have all pairs, in order; lists fit; none has much more than
- * its share.
+ * Regions of pairs: together they hold all pairs in order; lists fit; none exceeds its
+ * share by much.
  */
 #include "tests/harness/tribtest.h"
 

@@ -11,7 +11,8 @@
 
 enum { CHUNK = 16384 };
 
-/* The chunks of `chunks` that go past the cache, if elements take so many ps each. */
+/* Return how many of `chunks` bypass the cache, for the given picoseconds per element
+ * of plain and of bypassing stores. */
 static int past_of(struct trib_result_store *s, int chunks, uint64_t plain_ps,
                    uint64_t past_ps)
 {

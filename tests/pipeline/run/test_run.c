@@ -7,8 +7,8 @@
 
 #include "pipeline/engine/short_path.h"
 
-/* Every element is in one chunk; chunks without any are where the vector or block ends,
- * so that what lies at their first element is memory of it, or one behind. */
+/* Every element is in one chunk. Empty chunks are at the end of the vector or block, so
+ * the address of their first element is inside it or one past its end. */
 TEST(test_chunks_cover)
 {
     for (size_t count = 0; count < 40; count++) {
@@ -34,7 +34,8 @@ TEST(test_chunks_cover)
     }
 }
 
-/* A vector that is fed from its end is cut alike, and its rounds come backwards. */
+/* A vector that is fed from its end has the same chunks, and its rounds run
+ * backwards. */
 TEST(test_backward)
 {
     struct trib_run forward = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffers of an operation: what a rank opens to its peers, and what it believes of
- * what they open.
+ * The buffers of an operation: those that a rank advertises to its peers, and its
+ * validation of their adverts.
  */
 #include "tests/pipeline/engine/engines.h"
 
@@ -81,7 +81,7 @@ TEST(test_blocks)
     engines_close(t);
 }
 
-/* Rank 0 says this of its buffers; rank 1 must not believe it. */
+/* Rank 0 sends false values about its buffers; rank 1 must reject them. */
 static void lie_low(struct trib_advert *o)
 {
     o->recv.origin -= 4096;
