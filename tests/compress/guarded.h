@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared by the tests of kernels: buffers with a page without access right behind them,
- * and inputs with everything in them that IEEE 754 has.
+ * Helpers of the kernel tests: buffers that end at an inaccessible page, and inputs
+ * that cover all classes of IEEE 754 values.
  */
 #ifndef TESTS_COMPRESS_GUARDED_H
 #define TESTS_COMPRESS_GUARDED_H
@@ -148,7 +148,7 @@ static inline bool is_nan(trib_dtype_t dtype, const unsigned char *p)
     }
 }
 
-/* Index of the first element that differs, n if none. */
+/* Return the index of the first element that differs, or n if all are equal. */
 static inline size_t differs(trib_dtype_t dtype, const unsigned char *a,
                       const unsigned char *b, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words that change while they are read, as a hostile rank can change those in memory
- * that it shares with a service. What comes out may be wrong, but nothing beyond the
- * word, the result or the vector is touched: a page without access follows each.
+ * Encoded chunks that change while they are read, because a malicious rank shares their
+ * memory with a service. The output may be wrong, but nothing outside the chunk, the
+ * result or the vector is touched: an inaccessible page follows each.
  */
 #include "tests/compress/guarded.h"
 #include "tests/compress/vectors.h"
@@ -11,8 +11,8 @@
 
 enum { N = 1500, CHANGES = 100000 /* of each word */, RANKS = 9 };
 
-/* Somebody who changes bytes of a word, those at its begin above all, and puts them
- * back. */
+/* A thread that changes bytes of an encoded chunk, mainly at its start, and restores
+ * them. */
 struct stranger {
     pthread_t thread;
     volatile uint8_t *word;
@@ -42,7 +42,7 @@ __attribute__((no_sanitize("thread"))) static void *change(void *arg)
 }
 
 struct words {
-    struct codec_buffers own; /* stays as it is */
+    struct codec_buffers own; /* never changes */
     uint8_t *changing, *sum;  /* each ends at a guard page */
 };
 

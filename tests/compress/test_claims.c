@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a row claims of its errors holds, by every text of every row, for vectors of all
- * dtypes and odd lengths: the error of the values that are sent (trib_codec_sheet_t:
- * error), what one value is off by (rounding), and how many elements are sent at least
- * (least). A claim that no vector comes near is no knowledge: some vector has to reach
- * a quarter of it.
+ * The error claims of each row hold for every text, for vectors of all dtypes and odd
+ * lengths. Claims are the error of the sent values (trib_codec_sheet_t: error), the
+ * error of one value (rounding), and the least number of elements sent (least). A claim
+ * that is never approached is useless: some vector has to reach a quarter of it.
  */
 #include "tests/compress/vectors.h"
 
@@ -19,13 +18,13 @@ struct claims {
     struct codec_buffers b;
     const trib_codec_sheet_t *sheet;
     bool whole; /* the error is of all elements, whether they are sent or not */
-    double ratio; /* of the codec; 0: none */
+    double ratio; /* of the codec; 0: no ratio */
     double worst_error, worst_rounding; /* parts of the claims */
 };
 
-/* A vector of the kinds of vectors.h; or, in each bucket of the values that are sent,
- * one large element and others that are alike, of which a quantiser with levels makes
- * most of its error; or two ends of a range and zeros. */
+/* Return a vector of a kind in vectors.h, or one of two hard cases. In the first, each
+ * bucket of sent values has one large element among equal ones, which maximises the
+ * error of a quantiser. The second has two ends of a range and zeros. */
 static float *input_new(const struct claims *c, int kind, trib_dtype_t dtype)
 {
     const struct trib_kernels *k = trib_kernels_get("c");
@@ -61,7 +60,8 @@ static void check_least(const struct claims *c, size_t n_sent)
         fail_msg("%s sends %zu of %zu", c->sheet->text, n_sent, c->b.n);
 }
 
-/* Adds one draw's errors to sums[0], and squares of what they count for to sums[1]. */
+/* Add the errors of one draw to sums[0], and the squares that they refer to, to
+ * sums[1]. */
 static void add_draw(struct claims *c, const float *x, uint32_t draw, double sums[2])
 {
     uint8_t mask[MOST / 8 + 2] = {0};
@@ -112,9 +112,9 @@ static void try_vector(struct claims *c, int kind, trib_dtype_t dtype)
     free(x);
 }
 
-/* False of claims that these vectors cannot come near: in rotated values, which are
- * alike whatever the vector is, unless it knows the signs that are drawn; of buckets
- * longer than the vectors; of adacomp, whose worst residuals cancel its input. */
+/* Return false for claims that these vectors cannot approach. Rotated values are alike
+ * for all vectors, unless the drawn signs are known. Some buckets are longer than the
+ * vectors. The worst residuals of adacomp cancel its input. */
 static bool is_reachable(const char *text)
 {
     struct trib_codec *c = codec_new(text, NULL);

@@ -3,7 +3,7 @@
 
 #include "compress/stages.h"
 
-/* Each row can be made from its name alone, and says what it is. */
+/* Each row can be created from its name alone and describes itself. */
 TEST(test_rows)
 {
     for (size_t i = 0; i < trib_codecs_count; i++) {
@@ -167,7 +167,7 @@ TEST(test_unit)
     assert_int_equal(unit_of("topk"), 64);
     assert_int_equal(unit_of("randomk"), 64);
     assert_int_equal(unit_of("topk+qsgd:bucket=1024"),
-                     64); /* buckets of what is selected */
+                     64); /* buckets of selected elements */
     assert_int_equal(unit_of("signsgd"), 64);
     assert_int_equal(unit_of("qsgd"), 512);
     assert_int_equal(unit_of("qsgd:bucket=8"), 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sheets of codecs against the parser and the codecs themselves: what is shown is
- * what is taken, and nothing is missing.
+ * The sheets of codecs compared with the parser and the codecs: every listed parameter
+ * is accepted, and none is missing.
  */
 #include "tests/harness/tribtest.h"
 
@@ -20,7 +20,7 @@ static struct trib_codec_description *sheet_new(const char *text)
     return s;
 }
 
-/* Is there such a codec? If not, why. */
+/* Return true if such a codec exists, otherwise store the reason in err. */
 static bool creates(const char *text, struct trib_error *err)
 {
     struct trib_codec *c;
@@ -31,7 +31,7 @@ static bool creates(const char *text, struct trib_error *err)
     return true;
 }
 
-/* "topk:ratio=0.1" or, of what stands behind the "+", "topk+natural:bucket=8" */
+/* "topk:ratio=0.1" or, for the part after the "+", "topk+natural:bucket=8" */
 static const char *with(char out[TEXT], const char *const names[2], bool second,
                         const char *key, const char *value)
 {
@@ -156,7 +156,7 @@ static void check_default(const char *const names[2], const trib_codec_param_t *
     trib_codec_description_destroy(s);
 }
 
-/* Keys that the parser takes in a segment are those of the sheet. */
+/* The keys that the parser accepts in a segment are those of the sheet. */
 static void check_keys(const char *const names[2], const trib_codec_sheet_t *sheet,
                        bool second)
 {
@@ -244,7 +244,7 @@ TEST(test_parameters_behind_a_plus)
     check_all_behind("hadamard");
 }
 
-/* Its names alone are none: feedback around it would grow. */
+/* The names alone are not a valid codec: feedback around it would grow. */
 TEST(test_names_that_are_no_codec)
 {
     struct trib_error err;
@@ -369,8 +369,8 @@ TEST(test_no_codec)
     trib_codec_description_destroy(s);
 }
 
-/* The figure is of the chunks that plans would have: a matrix whose word does not fit
- * into a chunk is cut by rows, each part of which has factors of its own. */
+/* The figure applies to the chunks of plans: a matrix whose encoding exceeds a chunk is
+ * cut by rows, and each part has its own factors. */
 TEST(test_bytes_follow_the_chunk)
 {
     static const struct {

@@ -10,7 +10,7 @@
 static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 257, 1000, 4099, 20011};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
-/* The same number, or NaN, of which the payload may differ. */
+/* Return true for equal numbers, or two NaNs with any payload. */
 static bool alike(float a, float b)
 {
     return a == b || (isnan(a) && isnan(b));
@@ -207,7 +207,7 @@ TEST(test_contraction)
     }
 }
 
-/* No element is off by more than its quantiser says, where nothing underflows. */
+/* The error of an element is within the quantiser's bound, where nothing underflows. */
 TEST(test_rounding)
 {
     enum { N = 5000 };
@@ -227,7 +227,7 @@ TEST(test_rounding)
     }
 }
 
-/* sum of what was sent + what is kept = sum of what came */
+/* The sum of sent values plus the residual equals the sum of the inputs. */
 TEST(test_feedback_conserves)
 {
     enum { N = 3000, STEPS = 40 };
@@ -267,7 +267,7 @@ TEST(test_feedback_is_of_the_sum)
     enum { N = 9001 };
     for (int t = 0; codec_text(t); t++) {
         if (strncmp(codec_text(t), "adacomp", 7) == 0)
-            continue; /* it looks at the summands, too: test_adacomp.c */
+            continue; /* it also reads the summands: test_adacomp.c */
         struct codec_buffers b = buffers_new(codec_text(t), NULL, N);
         float *residual = vector_new(VECTOR_POWER_LAW, 6, N),
               *y = malloc(N * sizeof *y);
@@ -347,7 +347,7 @@ TEST(test_feedback_recovers)
     }
 }
 
-/* NaN and Inf reach the other side: as they are, or as NaN. */
+/* NaN and Inf reach the receiver: unchanged, or as NaN. */
 TEST(test_not_finite)
 {
     enum { N = 700 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements at the far ends of float32: denormals, and such whose norm is above FLT_MAX.
- * What is finite comes out finite and no further off than docs/codecs.md says, by every
- * codec and on every instruction set.
+ * Elements at the ends of float32's range: denormals, and those whose norm exceeds
+ * FLT_MAX. Finite input decodes to finite output within the error of docs/codecs.md,
+ * for every codec and on every instruction set.
  */
 #include "tests/compress/vectors.h"
 
@@ -32,7 +32,7 @@ static double shape_at(enum shape shape, size_t i)
     }
 }
 
-/* The magnitude from which on a codec promises nothing, as docs/codecs.md has it. */
+/* Return the magnitude above which docs/codecs.md guarantees nothing for a codec. */
 static float most_of(const char *text)
 {
     if (strstr(text, "+f16") || strncmp(text, "f16", 3) == 0)
@@ -44,13 +44,13 @@ static float most_of(const char *text)
     if (strstr(text, "uniform-thc"))
         return FLT_MAX / 4;
     if (strstr(text,
-               "unbiased=1")) /* it sends so many times an element as it leaves out */
+               "unbiased=1")) /* values are scaled by n / k */
         return FLT_MAX / 128;
     return FLT_MAX;
 }
 
-/* The error that one element may have, whatever the bound is; errors of up to 64
- * rotated ones add up. */
+/* Return the absolute error that one element may have regardless of the bound. Errors
+ * of up to 64 rotated elements add up. */
 static double floor_of(const char *text)
 {
     if (strncmp(text, "hadamard", 8) == 0)
@@ -156,7 +156,7 @@ TEST(test_codecs)
     }
 }
 
-/* Nothing is made larger than it is: denormals come out as what they are, or near 0. */
+/* No value grows: denormals decode to themselves or near 0. */
 TEST(test_small_stay_small)
 {
     static const char *const texts[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each parameter of a codec stands in a text that the fuzzers begin with: a text of a
- * row, or of the corpus of fuzz_codec_text.
+ * Each parameter of a codec occurs in a seed text of the fuzzers: a text of a row, or
+ * of the corpus of fuzz_codec_text.
  */
 #include "tests/harness/tribtest.h"
 
@@ -80,7 +80,7 @@ static void check_text(const struct unit *units, size_t n, const char *text)
     struct trib_param_text params[TRIB_PARAM_TEXTS_MAX];
     struct trib_codec *c;
     if (trib_codec_create(text, NULL, NULL, &c) != TRIB_OK)
-        return; /* not behind a "+" */
+        return; /* not valid after a "+" */
     const size_t n_params = trib_codec_params(c, params);
     for (size_t i = 0; i < n_params; i++)
         if (!any_gives(units, n, c, &params[i]))

@@ -168,7 +168,7 @@ struct run {
     double x[D];
 };
 
-/* One step; what all ranks send, in bytes. */
+/* Run one step and return the bytes that all ranks send. */
 static size_t train_step(struct run *run, int number)
 {
     double slope[D], sum[D] = {0};
@@ -282,8 +282,7 @@ static void read_table(struct entry *table)
     fclose(f);
 }
 
-/* Other compilers may contract sums otherwise, and a tie of top-k then goes the other
- * way. */
+/* Other compilers may contract sums differently, which changes ties in top-k. */
 static bool close_to(double a, double b)
 {
     return fabs(a - b) <= 0.03 * b;
@@ -310,8 +309,8 @@ TEST(test_table)
     free(p);
 }
 
-/* The paper's finding, by a factor of 2: top-k with natural compression of what it
- * selects beats either alone, and the others, at the same bytes. */
+/* The paper's finding, by a factor of 2: at the same bytes, top-k with natural
+ * compression of the selected values beats either alone and all others. */
 TEST(test_composition_wins)
 {
     struct entry table[TEXTS];

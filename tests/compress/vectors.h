@@ -15,8 +15,7 @@
 #include "compress/kernels/kernels.h"
 #include "tests/harness/rng_draw.h"
 
-/* Text number t of those of all rows, but for codecs that learn; NULL behind the
- * last. */
+/* Return text number t of all rows except models, or NULL after the last. */
 static inline const char *codec_text(int t)
 {
     for (size_t i = 0; i < trib_codecs_count; i++) {
@@ -28,7 +27,8 @@ static inline const char *codec_text(int t)
     return NULL;
 }
 
-/* Sends what it draws: what it does with one element is seen over many draws only. */
+/* Return true if the codec sends randomly drawn elements: its error for one element
+ * shows only over many draws. */
 static inline bool codec_draws_elements(const char *text)
 {
     return strncmp(text, "randomk", 7) == 0;
@@ -102,7 +102,7 @@ static inline double square_distance(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* Does it say which sign most have, and nothing of the elements themselves? */
+/* Return true if the codec sends only the sign of the majority. */
 static inline bool only_votes(const char *text)
 {
     return strcmp(text, "signsgd") == 0;
@@ -119,8 +119,8 @@ static inline struct trib_codec *codec_new(const char *text, const char *isa)
     return c;
 }
 
-/* A codec with buffers of exactly the size it asks for, so that ASan sees one byte
- * more. */
+/* A codec with buffers of exactly the required size, so that ASan detects an overrun of
+ * one byte. */
 struct codec_buffers {
     struct trib_codec *codec;
     size_t n;

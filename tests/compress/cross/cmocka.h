@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of cmocka that the tests of kernels use. It serves another CPU than that of
- * this machine (test_neon.sh), for which no cmocka is installed. The first thing that
- * is wrong ends the program.
+ * The part of cmocka that the kernel tests use. test_neon.sh builds for another CPU,
+ * for which no cmocka is installed. The first failure ends the program.
  */
 #ifndef TESTS_COMPRESS_CROSS_CMOCKA_H
 #define TESTS_COMPRESS_CROSS_CMOCKA_H
@@ -16,7 +15,7 @@ struct CMUnitTest {
     void (*test_func)(void **state);
     int (*setup_func)(void **state);
     int (*teardown_func)(void **state);
-    void *initial_state; /* NULL: that of the group */
+    void *initial_state; /* NULL: the state of the group */
 };
 
 #define cmocka_unit_test(f) {.name = #f, .test_func = f}

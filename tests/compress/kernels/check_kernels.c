@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every vector kernel against the C reference, bit for bit: each instruction set of
- * this CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals, dst == src,
- * and a page without access right behind every buffer. Only the payload of a NaN may
- * differ. Those for transforms have tests of their own: test_hadamard, test_thc_table,
- * test_gemm.
+ * Compare every vector kernel with the C reference, bit for bit: each instruction set
+ * of this CPU, lengths 0-67 and longer, any alignment, NaN, Inf, denormals and dst ==
+ * src. An inaccessible page follows every buffer. Only the payload of a NaN may differ.
+ * Kernels of transforms have their own tests: test_hadamard, test_thc_table, test_gemm.
  *
  *     check_kernels            test; skipped where the CPU has no vector level
  *     check_kernels --bench    GB/s read and written, per instruction set
@@ -20,7 +19,7 @@ struct reduce_case {
     int n_src, n_dst, ranks;
     bool stream;
     bool weighed;
-    int alias; /* dst[0] is src[alias]; -1: none */
+    int alias; /* dst[0] is src[alias]; -1: no alias */
 };
 
 static struct reduce_case random_case(trib_dtype_t dtype, trib_op_t op, size_t n)
@@ -248,8 +247,7 @@ CHECK(natural)
     }
 }
 
-/* Symbols and what they leave: of encode, and of a decode of them that is taken
- * away. */
+/* Check symbols and residuals of encode, and of a decode that subtracts. */
 static void check_shared_scale_keep(const struct trib_kernels *isa, const float *x,
                                 size_t n, const struct trib_shared_scale_args *grid,
                                 size_t bytes)
@@ -285,7 +283,7 @@ static void check_shared_scale_keep(const struct trib_kernels *isa, const float 
     free(p), free(a);
 }
 
-/* Any grid, and lanes of one and two bytes of which any bits may be set. */
+/* Any grid, and lanes of one and two bytes with arbitrary bits. */
 CHECK(shared_scale)
 {
     const struct trib_kernels *ref = trib_kernels_get("c");
@@ -452,7 +450,7 @@ CHECK(scans)
     }
 }
 
-/* The reference itself, against what IEEE 754 and types.h say. */
+/* Compare the reference itself with the rules of IEEE 754 and types.h. */
 TEST(test_reference)
 {
     const struct trib_kernels *c = trib_kernels_get("c");

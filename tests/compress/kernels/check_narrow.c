@@ -55,7 +55,7 @@ TEST(test_f8_decode)
     }
 }
 
-/* Every number, every tie between two, and what lies on both sides of it. */
+/* Every number, every tie between two, and the floats next to it on both sides. */
 TEST(test_f8_nearest)
 {
     for (int e5m2 = 0; e5m2 < 2; e5m2++) {

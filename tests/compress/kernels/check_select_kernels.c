@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vector kernels of selections against the C reference, as check_kernels.c does for
- * the others: lengths 0-299, any alignment, NaN, Inf, denormals, all densities, and a
- * page without access right behind what is read. Only the payload of a NaN may differ.
+ * Compare the vector kernels of selections with the C reference, as check_kernels.c
+ * does for the others: lengths 0-299, any alignment, NaN, Inf, denormals and all
+ * densities. An inaccessible page follows every input. Only the payload of a NaN may
+ * differ.
  */
 #include "tests/harness/tribtest.h"
 

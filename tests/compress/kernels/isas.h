@@ -25,7 +25,7 @@ static inline int isas_of_cpu(const struct trib_kernels *isas_out[4])
     return n;
 }
 
-/* n bytes, behind which begins a page without access. */
+/* n bytes that end at an inaccessible page */
 struct guarded {
     void *p;
     void *pages;
@@ -63,8 +63,8 @@ static inline float odd_float(uint64_t seed, uint64_t i, bool special)
     return kind % 16 == 1 ? ldexpf(v, (int)(kind >> 8) % 60 - 40) : v;
 }
 
-/* Index of the first that differs in its bits, n if none; one NaN is as good as
- * another. */
+/* Return the index of the first float whose bits differ, or n if none does. All NaNs
+ * are equal. */
 static inline size_t first_difference(const float *a, const float *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions of 8-bit floats, of integers without sign and of bool, on each instruction
- * set of this CPU, against sentences of the OCP's OFP8 1.0 and plain C.
+ * Reductions of 8-bit floats, unsigned integers and bool on each instruction set of
+ * this CPU, compared with rules of OCP OFP8 1.0 and with plain C.
  */
 #include "tests/compress/kernels/isas.h"
 
@@ -13,7 +13,7 @@ struct f8_format {
     trib_dtype_t dtype;
     int fraction_bits, bias;
     uint8_t most;     /* the code of its largest number */
-    uint8_t overflow; /* the code of what is larger */
+    uint8_t overflow; /* the code of larger values */
 };
 
 static const struct f8_format formats[] = {
@@ -81,7 +81,7 @@ TEST(test_f8_known)
         assert_true(isnan(value_of(&formats[1], c)));
 }
 
-/* Every code is the number that it says, and comes back. */
+/* Every code decodes to its number and encodes back to itself. */
 TEST(test_f8_codes)
 {
     const struct trib_kernels *isas[4];
@@ -103,7 +103,7 @@ TEST(test_f8_codes)
     }
 }
 
-/* Around every number and between every two, and what has no number. */
+/* Floats around every number, between every two, and those without a code. */
 TEST(test_f8_rounding)
 {
     const struct trib_kernels *isas[4];
@@ -179,7 +179,7 @@ TEST(test_f8_pairs)
     }
 }
 
-/* Eight contributions are rounded once: none of them is lost beside a large one. */
+/* Eight contributions are rounded once: small ones are not lost next to a large one. */
 TEST(test_f8_rounded_once)
 {
     const struct trib_kernels *isas[4];
@@ -309,7 +309,7 @@ TEST(test_located)
         }
 }
 
-/* What is said to be possible has a kernel on every instruction set. */
+/* Every supported pair of type and operation has a kernel on every instruction set. */
 TEST(test_takes)
 {
     const struct trib_kernels *isas[4];

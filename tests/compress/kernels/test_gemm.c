@@ -82,7 +82,7 @@ static void check(const struct trib_kernels *k, struct shape s, unsigned how)
         }
     }
     k->gemm(g);
-    const size_t nc = floats_of(s.m, s.n, g->ldc); /* with what lies between the rows */
+    const size_t nc = floats_of(s.m, s.n, g->ldc); /* with the gaps between the rows */
     const size_t at = first_difference(g->c, p.expected, nc);
     if (at != nc)
         fail_msg("%s: %zu x %zu x %zu, how %u: differs at %zu", k->isa, s.m, s.n, s.k,

@@ -23,10 +23,10 @@ struct ring {
     bool exchanged; /* before it */
     struct trib_model *models[RANKS_MAX];
     float *x[RANKS_MAX], *residual[RANKS_MAX], *result[RANKS_MAX];
-    float *shares; /* of all chunks, settled */
+    float *shares; /* agreed shares of all chunks */
     size_t share, chunks;
-    size_t bytes; /* of a word of the first chunk */
-    const int *order; /* in which words are summed; NULL: of ranks */
+    size_t bytes; /* of the first encoded chunk */
+    const int *order; /* order of summing; NULL: by rank */
 };
 
 static inline struct trib_codec *codec_of(const char *text)
@@ -82,7 +82,7 @@ static inline void ring_free(struct ring *r)
     trib_codec_destroy(r->codec);
 }
 
-/* Does the exchange of the ranks before a start; all of them, or none. */
+/* Run the exchange of the ranks before a start; all of them take part, or none. */
 static inline void exchange(struct ring *r)
 {
     const size_t n = trib_model_exchange_floats(r->models[0]);
@@ -116,7 +116,7 @@ static inline struct trib_model_chunk chunk_of(const struct ring *r, size_t i)
                                      share_of(r, i)};
 }
 
-/* The sum of the ranks' shares, which each settles to the same. */
+/* Sum the ranks' shares. All ranks derive the same agreed share from the sum. */
 static inline void agree(struct ring *r, size_t i)
 {
     const struct trib_model_chunk c = chunk_of(r, i);
@@ -207,7 +207,8 @@ static inline uint8_t *state_new(const struct trib_model *m)
     return bytes;
 }
 
-/* Weights, that is, and what the optimizer remembers: the same at all ranks. */
+/* Return the weights and the state of the optimizer, which are the same on all
+ * ranks. */
 static inline uint8_t *weights_new(const struct ring *r)
 {
     const bool ps = strstr(trib_codec_info(r->codec)->text, "lgc-ps");
@@ -233,9 +234,9 @@ static inline bool same_weights(const struct ring *r, const uint8_t *a)
     return same;
 }
 
-/* ---- what ranks contribute ------------------------------------------------------- */
+/* ---- contributions of ranks ------------------------------------------------------ */
 
-/* Gradients that have much in common, as those of ranks have. */
+/* Draw correlated gradients, like those of data-parallel ranks. */
 static inline void draw(struct ring *r, uint64_t seed)
 {
     for (int k = 0; k < r->ranks; k++)
@@ -250,7 +251,7 @@ static inline void forget_residuals(struct ring *r)
         memset(r->residual[k], 0, r->opts.total * sizeof(float));
 }
 
-/* The sum, or mean, of what goes in: contribution and residual. */
+/* Return the sum, or mean, of the inputs: contribution and residual. */
 static inline float *dense_new(const struct ring *r)
 {
     float *sum = calloc(r->opts.total, sizeof *sum);

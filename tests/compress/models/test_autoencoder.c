@@ -302,8 +302,8 @@ static void set_moving_weights(float *w)
     w[at] = 1;
 }
 
-/* Linear, with such weights: what fits into a latent comes back exactly, and so does a
- * mean. */
+/* With linear weights chosen here, an input that fits into a latent is restored
+ * exactly, and so is a mean. */
 TEST(test_lossless)
 {
     enum {

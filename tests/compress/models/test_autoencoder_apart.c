@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The autoencoder of nodes that know their own vectors alone, and as bytes from which
- * learning goes on.
+ * The autoencoder of nodes that each know only their own vectors, and its saved state,
+ * from which training continues.
  */
 #include "tests/compress/models/autoencoder_rig.h"
 
-/* The means that nodes of the ring come to know. */
+/* Compute the means that the nodes of the ring learn. */
 static void means(struct trib_autoencoder *ae, const struct data *d, float *mean,
                   float *latent)
 {
@@ -23,7 +23,8 @@ static void means(struct trib_autoencoder *ae, const struct data *d, float *mean
     free(c);
 }
 
-/* One step of nodes that know their own vectors of two sets; the loss of the first. */
+/* Train one step of nodes that each know only their vectors of the sets. Return the
+ * loss of the first set. */
 static double step_apart(struct trib_autoencoder *const *nodes, const struct data *sets,
                          size_t n_sets)
 {
@@ -146,8 +147,8 @@ TEST(test_apart_not_finite)
     trib_autoencoder_destroy(ae);
 }
 
-/* A rank that loads a saved state goes on with the same bits; damage is refused, and
- * changes nothing. */
+/* A rank that loads a saved state continues with the same bits. Damaged state is
+ * rejected and changes nothing. */
 TEST(test_save)
 {
     struct trib_autoencoder_opts opts = {

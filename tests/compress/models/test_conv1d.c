@@ -107,7 +107,7 @@ TEST(test_lengths)
     assert_int_equal(trib_layer_length(&up, 2), 5);
 }
 
-/* A loss: what the layer gives, weighted at random. */
+/* Return a loss: the layer's output with random weights. */
 static double loss_of(const struct bench *b)
 {
     double sum = 0;
@@ -171,7 +171,7 @@ static void check_gradients(const struct trib_layer *l, size_t length)
     for (size_t i = 0; i < b.n_y; i++)
         dy[i] = normal_at(3, i);
     for (size_t i = 0; i < b.n_w; i++)
-        dw[i] = 5; /* what is found is added */
+        dw[i] = 5; /* backward adds to dw */
     trib_layer_backward(&b.r, dy, dx, dw);
     for (size_t i = 0; i < b.n_w; i++)
         dw[i] -= 5;

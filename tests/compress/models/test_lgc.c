@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC as a model of a plan, in both forms: its stages, what it makes of gradients, and
- * what it learns.
+ * LGC as a model of a plan, in both forms: its stages, its encoding of gradients and
+ * its training.
  */
 #include "tests/compress/models/lgc_rig.h"
 
@@ -95,7 +95,7 @@ TEST(test_positions_of_all)
         struct ring r;
         ring_init(&r, text_of(form, "dense=0,train=9,pick=all"), 2 * PIECE + 40, RANKS,
                   false);
-        draw(&r, 4); /* they have much in common, so largest ones meet */
+        draw(&r, 4); /* correlated, so their largest elements coincide */
         start(&r);
         uint8_t *chosen = chosen_new(&r);
         for (size_t i = 0; i < r.chunks; i++) {
@@ -140,7 +140,7 @@ static size_t due_of(const struct ring *r, int form, bool *due_out)
     return all;
 }
 
-/* every=2,sample=1: behind each second start it learns from one chunk, from each in
+/* every=2,sample=1: after every second start it trains on one chunk, each chunk in
  * turn. */
 TEST(test_samples)
 {
@@ -205,8 +205,8 @@ TEST(test_marks)
 
 /* ---- coding ---------------------------------------------------------------------- */
 
-/* The result is that of the decoder for the mean of latents, which the words' sum
- * is. */
+/* The result is the decoder's output for the mean of latents, which is the sum of the
+ * encoded chunks. */
 TEST(test_mean_of_latents)
 {
     enum { RANKS = 4 };
@@ -351,7 +351,7 @@ TEST(test_innovations)
     ring_free(&r);
 }
 
-/* Whoever comes first: the result is the same, to rounding. */
+/* The result does not depend on the order of ranks, except for rounding. */
 TEST(test_permutation)
 {
     static const int orders[][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
@@ -373,8 +373,8 @@ TEST(test_permutation)
     }
 }
 
-/* A rank keeps what it contributed, less what its own word says where something was
- * sent; own words add up to the result, so nothing is lost. */
+/* A rank keeps its contribution minus its own decoded chunk at the positions that were
+ * sent. Own chunks add up to the result, so nothing is lost. */
 TEST(test_residual)
 {
     for (int form = 0; form < 2; form++) {
@@ -481,8 +481,8 @@ TEST(test_same_as_alone)
         const float *a = (const float *)(const void *)(alone + AE_HEAD);
         const float *b = (const float *)(const void *)(theirs + AE_HEAD);
         const float *c = (const float *)(const void *)(before + AE_HEAD);
-        /* Adam's first steps are of the rate's size whatever the derivative: rounding
-         * may turn some that are nearly 0 */
+        /* Adam's first steps have the size of the rate for any derivative. Rounding may
+         * flip the sign of a derivative near 0. */
         const double apart = square_distance(a, b, n), moved = square_distance(a, c, n);
         if (!(apart <= (form ? 0 : 1e-3) * moved))
             fail_msg("%s: %g apart, %g moved", forms[form], apart, moved);
@@ -530,7 +530,7 @@ TEST(test_refusals)
     assert_non_null(strstr(trib_error_text(&err), "every is larger than train"));
 }
 
-/* Bytes of each stage; a tail that is no longer than a latent goes as it is. */
+/* Bytes of each stage; a tail no longer than a latent is sent raw. */
 TEST(test_bytes)
 {
     static const size_t bytes[2][3] = {

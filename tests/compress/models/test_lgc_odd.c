@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LGC where something is odd: gradients that are not finite, states that are loaded,
- * shares and words from strangers.
+ * LGC with unusual input: gradients that are not finite, loaded states, and shares and
+ * encoded chunks from untrusted peers.
  */
 #include "tests/compress/models/lgc_rig.h"
 
 /* ---- real numbers ---------------------------------------------------------------- */
 
-/* No rank trains on values that are not finite; it does on those behind them. */
+/* No rank trains on values that are not finite; it trains on the values after them. */
 TEST(test_not_finite_training)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
@@ -39,8 +39,8 @@ TEST(test_not_finite_training)
     }
 }
 
-/* In the last stage all positions that were sent come out as NaN, whichever rank is the
- * master and wherever the bad element is, and nothing of it is left then. */
+/* In the last stage all positions that were sent decode to NaN, whichever rank is the
+ * master and wherever the bad element is. The residual keeps nothing of it. */
 TEST(test_not_finite_coded)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -132,8 +132,7 @@ static double kept_of(const struct ring *r)
     return sum;
 }
 
-/* Whatever the weights are, a rank keeps no more than came in, and no result has more
- * than went. */
+/* For any weights, a rank keeps no more energy than its input has. */
 TEST(test_contraction)
 {
     for (int form = 0; form < 2; form++) {
@@ -228,7 +227,8 @@ TEST(test_guard)
 
 /* ---- state ----------------------------------------------------------------------- */
 
-/* A plan that is loaded goes on with the same bits, in whatever stage it was saved. */
+/* A plan that is loaded continues with the same bits, in every stage at which it was
+ * saved. */
 TEST(test_state)
 {
     for (int form = 0; form < 2; form++) {
@@ -292,7 +292,7 @@ TEST(test_bad_state)
             expect_refused(m, bytes, len);
             bytes[at] ^= 0x40;
         }
-        for (size_t b = 0; b < 2; b++) { /* a weight; a mark of what is to be learned */
+        for (size_t b = 0; b < 2; b++) { /* a weight; a mark of values to train on */
             uint8_t *weight = bytes + AE_HEAD + 400, was[4];
             memcpy(was, weight, 4), memcpy(weight, &bad[b], 4);
             expect_refused(m, bytes, len);
@@ -308,10 +308,10 @@ TEST(test_bad_state)
     }
 }
 
-/* ---- what comes from others ------------------------------------------------------ */
+/* ---- input from peers ------------------------------------------------------------ */
 
-/* A share that is none: nothing is touched outside of the chunk, the result is 0. With
- * a scale that is not finite it is NaN at the positions. */
+/* An invalid share: nothing outside the chunk is touched, and the result is 0. If the
+ * scale is not finite, the result is NaN at the positions. */
 TEST(test_bad_share)
 {
     static const float bad[] = {NAN,  INFINITY, -1.0f, 0.5f, 1e30f, 1270.0f,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PowerSGD and GradiVeQ by their mathematics, ranks being played one after the other;
- * and what words and states of strangers do to a model: nothing.
+ * PowerSGD and GradiVeQ compared with their mathematics; one process plays the ranks in
+ * turn. Encoded chunks and states from untrusted peers do not change a model.
  */
 #include "tests/harness/tribtest.h"
 
@@ -175,8 +175,8 @@ static double square_distance(const float *a, const float *b, size_t n)
 
 /* ---- PowerSGD -------------------------------------------------------------------- */
 
-/* With singular values 2 and 1, the direction that is kept turns towards that of 2: the
- * tangent of the angle between them falls to a quarter with each start. */
+/* With singular values 2 and 1, the kept direction turns towards the first singular
+ * vector: the tangent of the angle falls to a quarter at each start. */
 TEST(test_iteration_converges)
 {
     enum { SIDE = 64, N = SIDE * SIDE };
@@ -230,7 +230,7 @@ TEST(test_projects)
     group_free(&g);
 }
 
-/* Zeros, and what is not finite: the next start knows nothing of it. */
+/* Zeros and values that are not finite do not affect the next start. */
 TEST(test_powersgd_of_odd_input)
 {
     enum { N = 64 * 64 };
@@ -284,8 +284,8 @@ static void fill_slices(float *x, uint32_t stream)
         }
 }
 
-/* The energy lost of the slices that it was fitted to is that of the eigenvalues
- * dropped. */
+/* The lost energy of the slices that the basis was fitted to equals the dropped
+ * eigenvalues. */
 TEST(test_loses_what_was_dropped)
 {
     for (int kept = 2; kept <= 64; kept *= 2) {
@@ -302,7 +302,7 @@ TEST(test_loses_what_was_dropped)
         }
         step(&g, (const float *const *)x);
         float *sum = malloc(ELEMENTS * sizeof *sum);
-        memcpy(sum, g.y[0], ELEMENTS * sizeof *sum); /* still as it is */
+        memcpy(sum, g.y[0], ELEMENTS * sizeof *sum); /* still exact */
         assert_int_equal(trib_pca_create(&opts, NULL, NULL, &pca), TRIB_OK);
         trib_pca_add(pca, sum, ELEMENTS);
         assert_int_equal(trib_pca_fit(pca, NULL), TRIB_OK);
@@ -356,7 +356,7 @@ TEST(test_cycles)
     group_free(&g);
 }
 
-/* With a memory the second basis still holds what the first cycle has shown. */
+/* With a memory the second basis still contains the direction of the first cycle. */
 TEST(test_memory)
 {
     static const char *const texts[] = {
@@ -382,8 +382,8 @@ TEST(test_memory)
     }
 }
 
-/* A slice that is not finite comes out so; the others, and the basis, take no
- * notice. */
+/* A slice that is not finite decodes to values that are not finite. The other slices
+ * and the basis are unaffected. */
 TEST(test_gradiveq_of_odd_input)
 {
     struct group g =
@@ -406,7 +406,7 @@ TEST(test_gradiveq_of_odd_input)
     group_free(&g);
 }
 
-/* ---- strangers ------------------------------------------------------------------- */
+/* ---- untrusted input ------------------------------------------------------------- */
 
 static const char *const texts[] = {
     "powersgd:rank=2,columns=64",
@@ -448,7 +448,7 @@ TEST(test_foreign_words)
         size_t len;
         assert_int_equal(trib_codec_merge(g.codec, &m, g.word[1], &len),
                          TRIB_ERR_CODEC);
-        /* who has no model takes elements alone */
+        /* without a model only raw elements are accepted */
         assert_int_equal(trib_codec_decode(g.codec, g.word[0], g.len[0], y, ELEMENTS),
                          TRIB_ERR_CODEC);
         free(word);
@@ -480,7 +480,7 @@ TEST(test_foreign_states)
     }
 }
 
-/* For tools: until it is not learning any more. */
+/* For tools: train until the model stops learning. */
 TEST(test_teach)
 {
     static float x[ELEMENTS];

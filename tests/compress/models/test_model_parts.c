@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A chunk that is gone through part by part has the bits of one that is taken whole. */
+/* A chunk that is processed in parts has the bits of one that is processed whole. */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static void rig_free(struct rig *r)
     free(r->x), free(r->residual);
 }
 
-/* The residual and the proposal are those of the whole sum. */
+/* The residual and the proposal equal the ones computed from the whole sum. */
 static void check_proposal(struct rig *r, float *share)
 {
     const struct trib_model_chunk c = {.n = N};

@@ -55,9 +55,8 @@ TEST(test_identity)
     }
 }
 
-/* Each column is, up to 2^-17, what the one before it had beyond the others: an error
- * in one direction grows by 2^17 from column to column, unless it is taken away
- * again. */
+/* Each column is almost the previous one: it differs by 2^-17. An error in one
+ * direction grows by 2^17 from column to column unless it is removed again. */
 TEST(test_nearly_parallel)
 {
     enum { ROWS = 300, COLS = 4 };
@@ -156,7 +155,7 @@ static void power_step(const struct trib_kernels *k, struct power *w, const floa
     k->gemm(&g); /* P Q^T */
 }
 
-/* A matrix of rank r is there after one step; a larger r adds nothing but zeros. */
+/* A matrix of rank r is exact after one step; a larger r adds only zeros. */
 TEST(test_power_exact)
 {
     enum { A = 61, B = 83, R = 3 };

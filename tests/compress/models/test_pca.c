@@ -109,7 +109,7 @@ static void check_basis(const struct trib_pca *p, size_t kept)
     }
 }
 
-/* U^T U = I; what is lost of the slices that were fitted is the dropped eigenvalues. */
+/* U^T U = I; the lost energy of the fitted slices equals the dropped eigenvalues. */
 TEST(test_energy)
 {
     float *x = gradient_new(1);
@@ -173,8 +173,8 @@ TEST(test_projection_and_sums)
     free(x);
 }
 
-/* A last slice that is not whole is as one with zeros, of which the front alone is
- * wanted. */
+/* An incomplete last slice is encoded as one padded with zeros; only its front is
+ * decoded. */
 TEST(test_short_slice)
 {
     enum { KEPT = 7, SHORT = 2 * SLICE + 17 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codes of variable length: what is decoded is what codes of fixed length give, in no
- * more than one byte above theirs.
+ * Codes of variable length: they decode to the same values as codes of fixed length,
+ * and need at most one byte more.
  */
 #include "tests/compress/vectors.h"
 
@@ -103,7 +103,7 @@ TEST(test_wire)
     enum { N = 16 };
     const float x[N] = {0, 0, 1, 0, 0, 0, -1};
     const float dense[N] = {-1, 0, 2 / 3.0f, 0, 2 / 3.0f, 0, 2 / 3.0f, 0, 2 / 3.0f};
-    /* gaps 3, 4 and to the end 10; level 1 is "0" behind "0" or "1" for the sign:
+    /* gaps 3, 4 and to the end 10; level 1 is "0" after "0" or "1" for the sign:
      * 110 0 0 101000 1 0 1110100 */
     const uint8_t gaps_code[] = {TRIB_CODES_GAPS, 0, 0, 0x80, 0x3f, 0xc5, 0x17, 0x40};
     /* of 3 levels: 101000 1 0 110 0 0 110 0 0 110 0 0 110 0 0000000 */
@@ -141,7 +141,7 @@ TEST(test_not_finite)
     }
 }
 
-/* Any bytes behind a right head, of every kind: a status, and in no time. */
+/* Any bytes after a valid header, of every kind: decode quickly returns a status. */
 TEST(test_strangers)
 {
     enum { N = 20000, TIMES = 300 };
@@ -175,8 +175,8 @@ TEST(test_strangers)
     free(y);
 }
 
-/* Gaps beyond the end, levels that there are not, streams without an end; and their
- * like that are right. */
+/* Gaps beyond the end, levels out of range, unterminated streams; and similar valid
+ * ones. */
 TEST(test_refused)
 {
     static const struct {
@@ -221,7 +221,7 @@ TEST(test_other_streams)
     float *x = vector_new(VECTOR_NORMAL, 5, N), y[N];
     encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0);
     assert_int_equal(b.code[0], TRIB_CODES_GROUPS);
-    uint8_t *kind = &b.code[1 + 4 * 10 + 2]; /* behind 10 heads and a length */
+    uint8_t *kind = &b.code[1 + 4 * 10 + 2]; /* after 10 headers and a length */
     const uint8_t ours = *kind;
     for (int i = 0; i < 256; i++) {
         *kind = (uint8_t)i;
@@ -232,7 +232,7 @@ TEST(test_other_streams)
     buffers_free(&b);
 }
 
-/* Groups that rANS makes shorter beside one that it does not. */
+/* Groups that rANS shortens, next to one that it does not. */
 TEST(test_mixed_groups)
 {
     enum { N = 2 * TRIB_GROUP + 3001 };

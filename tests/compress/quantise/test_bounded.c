@@ -41,7 +41,7 @@ static float element(enum kind kind, int rank, size_t i)
     }
 }
 
-/* A sum of words on its way, and what it must be. */
+/* A sum of encoded chunks, and its expected value. */
 struct sum {
     struct trib_codec *codec;
     const char *text;
@@ -96,7 +96,7 @@ static void contribute(struct sum *s, int rank, const float *x)
     }
 }
 
-/* The ranks agree on scales, from which the bound of each element follows. */
+/* Let the ranks agree on scales, which determine the bound of each element. */
 static void agree(struct sum *s, enum kind kind, float *x)
 {
     const struct trib_codec *c = s->codec;
@@ -213,8 +213,8 @@ TEST(test_every_element)
                                   (i + r) % 2);
 }
 
-/* The bound is not far from what is reached: a grid that is finer than it need be would
- * be paid in bits. Errors of two ranks that are both the greatest are rare. */
+/* The largest error is close to the bound: a finer grid than necessary would cost bits.
+ * Two ranks rarely have the largest error in the same element. */
 TEST(test_grid_is_as_coarse_as_it_may_be)
 {
     enum { N = 4096 };
@@ -236,8 +236,8 @@ TEST(test_grid_is_as_coarse_as_it_may_be)
     sum_free(&s);
 }
 
-/* A bucket with an element that is not finite comes out as float32 has it; others are
- * as they were. */
+/* A bucket with an element that is not finite decodes to the float32 sum; others are
+ * unchanged. */
 TEST(test_not_finite)
 {
     static const char *const texts[] = {"bound:abs=1e-3,bucket=64",

@@ -70,7 +70,8 @@ TEST(test_variance)
     }
 }
 
-/* The bound is reached: half of the bucket lies where the two levels are worst. */
+/* The bound is reached: half of the bucket has the worst position between two
+ * levels. */
 TEST(test_worst_place)
 {
     enum { N = 512, DRAWS = 2000 };
@@ -90,7 +91,7 @@ TEST(test_worst_place)
     buffers_free(&b);
 }
 
-/* Just at a level, and one step of float32 beside it. */
+/* Exactly at a level, and one float32 step above and below it. */
 TEST(test_at_levels)
 {
     enum { N = 16 };

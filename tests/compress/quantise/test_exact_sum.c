@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums without rounding: whatever is summed in whatever order, the result is what a
- * slow oracle of long integers says, bit for bit.
+ * Sums without rounding: for all inputs in any order, the result equals that of a slow
+ * oracle of long integers, bit for bit.
  */
 #include "tests/compress/vectors.h"
 
@@ -432,8 +432,8 @@ TEST(test_most_contributions)
     trib_codec_destroy(c);
 }
 
-/* Partial sums of usual gradients take 8 bytes an element, of recorded ones no more
- * than 16. */
+/* Return the bytes per element of partial sums: 8 for normal gradients, at most 16 for
+ * recorded ones. */
 static double bytes_an_element(const char *path, size_t ranks)
 {
     enum { N = 21056 };

@@ -14,7 +14,7 @@ TEST(test_sizes)
     buffers_free(&b);
 }
 
-/* Whatever the magnitudes, codes and scale are those of OCP. */
+/* For all magnitudes, codes and scale follow the OCP specification. */
 TEST(test_wire)
 {
     enum { M = 8 };
@@ -31,7 +31,8 @@ TEST(test_wire)
     buffers_free(&a), buffers_free(&b);
 }
 
-/* At every magnitude the relative error is that of the format and nothing saturates. */
+/* At every magnitude the relative error is that of the format, and nothing
+ * saturates. */
 TEST(test_scale)
 {
     static const struct {
@@ -77,7 +78,7 @@ TEST(test_largest)
     }
 }
 
-/* A value that is a code already stays, whatever the rounding. */
+/* A value that is representable is unchanged in every rounding mode. */
 TEST(test_idempotent)
 {
     static const char *const texts[] = {"f8", "f8:round=random,bucket=32",
@@ -144,8 +145,8 @@ TEST(test_variance)
     }
 }
 
-/* one bad element spoils its bucket, no other; bytes of a stranger may mean NaN or
- * Inf */
+/* One bad element spoils only its own bucket. Bytes from an untrusted peer may decode
+ * to NaN or Inf. */
 TEST(test_not_finite)
 {
     float y[N];

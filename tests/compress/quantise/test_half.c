@@ -40,7 +40,7 @@ static void check_error(const char *text, float relative)
     decode(&b, y);
     for (int i = 0; i < N; i++)
         assert_true(fabsf(x[i] - y[i]) <= relative * fmaxf(fabsf(x[i]), 0x1p-14f));
-    /* what is a code word already stays as it is */
+    /* representable values are unchanged */
     encode(&b, y, TRIB_ENCODE_CONTRIBUTION, 0);
     decode(&b, x);
     assert_memory_equal(x, y, N * sizeof *x);

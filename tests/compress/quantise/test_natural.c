@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Natural compression and natural dithering, against what their paper says of them.
+ * Natural compression and natural dithering, compared with the claims of their paper.
  */
 #include "tests/compress/quantise/bucket_checks.h"
 
@@ -64,7 +64,7 @@ TEST(test_dither_args_pass)
     }
 }
 
-/* At the ends of float32's range, and beyond that of the codes. */
+/* At the ends of float32's range, and beyond the range of the codes. */
 TEST(test_extremes)
 {
     enum { N = 8 };

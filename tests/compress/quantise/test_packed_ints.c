@@ -64,7 +64,7 @@ TEST(test_sum_of_words)
     }
 }
 
-/* The bytes of a sum do not depend on the order or on what was merged before. */
+/* The bytes of a sum depend neither on the order nor on the grouping of merges. */
 TEST(test_any_order)
 {
     enum { RANKS = 7 };
@@ -99,8 +99,7 @@ static float largest(size_t rank, size_t i)
     return i % 2 ? 3.0f : 3.0f * (i % 4 ? 1.0f : -1.0f);
 }
 
-/* All ranks at the end of the grid: no lane carries into its neighbour, whatever its
- * width. */
+/* All ranks at the end of the grid: no lane of any width carries into its neighbour. */
 TEST(test_lanes_never_carry)
 {
     static const size_t ranks[] = {1,  2,   4,   9,   18,  19,  85,
@@ -194,7 +193,7 @@ TEST(test_others_have_none)
     trib_codec_destroy(c);
 }
 
-/* ---- what each row says ---------------------------------------------------------- */
+/* ---- claims of each row ---------------------------------------------------------- */
 
 /* The vote for element i is + on `for_it` of `ranks` ranks. */
 static float vote_of(size_t rank, size_t i)
@@ -222,7 +221,8 @@ TEST(test_majority)
     }
 }
 
-/* Within a step of the grid, and unbiased to 5 sigma, whatever the other ranks want. */
+/* Check errors within one step of the grid and a mean within 5 sigma, whatever the
+ * other ranks contribute. */
 static float one_bad(size_t rank, size_t i)
 {
     return rank == 1 && i == 9 ? NAN : i < 8 ? 0.0f : normal(rank, i);
@@ -234,8 +234,8 @@ struct requantised {
     float steps; /* of the largest magnitude, an error may be one of them */
 };
 
-/* Within a step of the sum's own grid, half of one to the nearest, of what the sum is;
- * what is not finished adds as without. */
+/* A requantised sum is within one step of the sum's own grid, or half a step with
+ * rounding to nearest. Unfinished sums are added as without requantising. */
 static void check_requantised(const struct requantised *q, size_t ranks, uint32_t mean)
 {
     struct words a = words_new(q->plain, ranks, N, normal);

@@ -10,7 +10,7 @@ TEST(test_sizes)
     buffers_free(&b);
 }
 
-/* a one-hot bucket comes back exactly; so do its zeros */
+/* A one-hot bucket decodes exactly, including its zeros. */
 TEST(test_one_hot)
 {
     static const char *const texts[] = {"qsgd", "qsgd:bits=2,norm=l2",

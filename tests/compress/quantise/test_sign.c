@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * 1-bit SGD and EF-signSGD, against what their papers say of them.
- */
+/* 1-bit SGD and EF-signSGD, compared with the claims of their papers. */
 #include "tests/compress/vectors.h"
 
 enum { N = 3000, BUCKET = 512 };
@@ -102,7 +100,7 @@ TEST(test_error_of_efsign)
     buffers_free(&b);
 }
 
-/* A vector that has been encoded once stays as it is. */
+/* Encoding a decoded vector again does not change it. */
 TEST(test_idempotent)
 {
     static const char *const texts[] = {"onebit", "efsign"};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * TernGrad, against what its paper says of it.
- */
+/* TernGrad, compared with the claims of its paper. */
 #include "tests/compress/vectors.h"
 
 enum { N = 512 };

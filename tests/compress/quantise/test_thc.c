@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * THC, against what its paper says of it.
- */
+/* THC, compared with the claims of its paper. */
 #include "tests/compress/vectors.h"
 
 enum { N = 1024 };
 
-/* Unbiased but for the p of the elements that are cut off: the mean of many draws is
- * near x, and the error of one draw is what a 4 bit grid over normal values gives. */
+/* Unbiased except for the fraction p of elements that are clipped: the mean of many
+ * draws is near x. One draw has the error of a 4-bit grid over normal values. */
 TEST(test_mean_of_draws)
 {
     enum { DRAWS = 2000 };
@@ -24,7 +22,7 @@ TEST(test_mean_of_draws)
     double off = 0;
     for (int i = 0; i < N; i++)
         off += (mean[i] - (double)x[i]) * (mean[i] - (double)x[i]);
-    /* noise of the mean, and what is beyond 3.1 deviations: 1e-4 of the energy or so */
+    /* noise of the mean, and values beyond 3.1 deviations: about 1e-4 of the energy */
     assert_true(off / square_sum(x, N) <= 1.2 * error / DRAWS + 3e-4);
     assert_true(error < 0.025);
     free(x);
@@ -58,8 +56,8 @@ TEST(test_rotation_helps)
     }
 }
 
-/* Two ranks that rotate their vectors send what adds: the same signs whatever rank,
- * step and seed are. */
+/* Encoded chunks of two ranks can be added after rotation: the signs do not depend on
+ * rank, step and seed. */
 TEST(test_rotation_is_shared)
 {
     struct codec_buffers b = buffers_new("thc:p=1/512", NULL, N);

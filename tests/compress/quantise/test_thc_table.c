@@ -63,7 +63,8 @@ TEST(test_same_bits)
     }
 }
 
-/* A value on a point stays there, whatever is drawn; beyond the bound, at it. */
+/* A value on a point is encoded exactly for every draw; values beyond the bound clip to
+ * it. */
 TEST(test_points_are_hit)
 {
     const struct trib_kernels *k = trib_kernels_get(NULL);
@@ -128,7 +129,8 @@ TEST(test_unbiased)
     }
 }
 
-/* Points of ranks, added, then decoded: the mean of what each decodes to. */
+/* Add the points of ranks, then decode: the result is the mean of the decoded
+ * points. */
 TEST(test_sums)
 {
     enum { N = 1000, RANKS = 8 };

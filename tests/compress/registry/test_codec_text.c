@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Codec text: canonical forms, and a sentence for every mistake.
- */
+/* Codec text: canonical forms, and an error message for every mistake. */
 #include "tests/compress/vectors.h"
 
 #include <locale.h>
@@ -226,7 +224,7 @@ TEST(test_null_and_long)
     assert_non_null(strstr(trib_error_text(&err), "999 characters"));
 }
 
-/* A program that writes 0,5 for a half must not change what a codec is called. */
+/* A locale with a decimal comma must not change the name of a codec. */
 TEST(test_locale)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", NULL};

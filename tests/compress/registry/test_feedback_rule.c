@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feedback as a text and as numbers: canonical texts, sentences about wrong ones, DGC's
- * schedule; its kernels against the C reference, bit for bit.
+ * Feedback rules as text and as numbers: canonical texts, error messages for invalid
+ * ones and DGC's schedule. The kernels match the C reference, bit for bit.
  */
 #include "tests/harness/tribtest.h"
 
@@ -110,7 +110,7 @@ TEST(test_sentences)
 
 /* ---- every rule ------------------------------------------------------------------ */
 
-/* A text of the row goes with its codec, and its canonical text says the same. */
+/* The row's example is valid with its codec, and its canonical text is equivalent. */
 static void check_example(const struct trib_feedback_ops *ops,
                           const char *const example[2])
 {
@@ -128,7 +128,8 @@ static void check_example(const struct trib_feedback_ops *ops,
     assert_memory_equal(again.param, rule.param, sizeof(rule.param));
 }
 
-/* Some example has this parameter; its limits count, and what is beyond does not. */
+/* Some example has this parameter; its limits are accepted, values beyond are
+ * rejected. */
 static void check_param(const struct trib_feedback_ops *ops,
                         const struct trib_feedback_param *param)
 {
@@ -170,7 +171,7 @@ TEST(test_rows)
     }
 }
 
-/* A row's text is its name in the list of rows, of which the docs are made. */
+/* A row's text is its name in the list of rows, which also generates the docs. */
 TEST(test_names)
 {
     static const char *const ids[] = {
@@ -246,7 +247,7 @@ TEST(test_kernels)
             memcpy(a, v, sizeof(a)), memcpy(b, v, sizeof(b));
             ref->average(a + at, x, n, 0.9f, 0.3f);
             k->average(b + at, x, n, 0.9f, 0.3f);
-            same(a, b, MOST + 4); /* nothing beside the n is touched */
+            same(a, b, MOST + 4); /* nothing outside the n is touched */
             const struct trib_combine c = {x, v + at, -1.5f, 0.7f};
             ref->combine(a + at, &c, n);
             k->combine(b + at, &c, n);
@@ -263,7 +264,7 @@ TEST(test_kernels)
     assert_true(u[0] == 3 && u[1] == 6 && u[2] == 13 && isnan(u[3]));
 }
 
-/* ---- the mask of what was sent --------------------------------------------------- */
+/* ---- the mask of sent elements --------------------------------------------------- */
 
 TEST(test_marks)
 {

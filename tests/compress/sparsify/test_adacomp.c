@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * AdaComp against its equations, written down once more, and what its paper says of it.
+ * AdaComp compared with a second implementation of its equations and with the claims of
+ * its paper.
  */
 #include "tests/compress/vectors.h"
 

@@ -50,7 +50,7 @@ TEST(test_bytes)
     assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0),
                      8 + 4 * 31 * BLOCK + 8);
     assert_int_equal(b.code[0], BITMAP);
-    thin(x, 40); /* the 40th; the 80th is none */
+    thin(x, 40); /* keeps every 40th; there is no 80th */
     assert_int_equal(encode(&b, x, TRIB_ENCODE_CONTRIBUTION, 0), 8 + 4 * BLOCK + 3);
     assert_int_equal(b.code[0], GAPS);
     memset(x, 0, N * sizeof *x);

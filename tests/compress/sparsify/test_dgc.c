@@ -4,8 +4,8 @@
  */
 #include "tests/compress/vectors.h"
 
-/* The codec is asked for k of n elements: 0.8 k to k are sent, or all that are not
- * zero; none of them is smaller than one that is not. Returns how many. */
+/* Encode with k of n elements: the codec sends 0.8 k to k, or all that are not zero. No
+ * sent element is smaller than an omitted one. Return the number sent. */
 static size_t check(const float *x, size_t n, size_t k, uint32_t step)
 {
     char text[64];
@@ -109,7 +109,7 @@ TEST(test_between)
     free(x);
 }
 
-/* NaN and Inf come first, be they few or more than k. */
+/* NaN and Inf are sent first, whether fewer or more than k. */
 TEST(test_not_finite)
 {
     enum { N = 5000, K = 50 };

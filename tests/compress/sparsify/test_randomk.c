@@ -38,7 +38,8 @@ TEST(test_stratified)
     }
 }
 
-/* Each position of a stratum as often as the others, whatever the neighbours drew. */
+/* Each position of a stratum is drawn equally often, independently of its
+ * neighbours. */
 TEST(test_uniform)
 {
     enum { SIZE = 16, K = 64, DRAWS = 4000 };
@@ -117,8 +118,8 @@ TEST(test_sums)
     buffers_free(&b);
 }
 
-/* E|C(x) - x|^2 = sum (1 - 1/s) x^2, and E|C(x)|^2 = sum s x^2 where it is unbiased: to
- * five deviations, and below what delta says. */
+/* E|C(x) - x|^2 = sum (1 - 1/s) x^2; if unbiased, E|C(x)|^2 = sum s x^2. Both hold
+ * within five deviations and stay below the claimed delta. */
 static void check_squares(const char *text, bool unbiased)
 {
     enum { N = 1000, K = 30, DRAWS = 4000 };
@@ -154,8 +155,7 @@ TEST(test_squares)
     check_squares("randomk:ratio=0.03,unbiased=1", true);
 }
 
-/* Values are those of x, or so many times them as their stratum is large; all at k =
- * n. */
+/* Values are those of x, or scaled by the size of their stratum; k = n sends all. */
 TEST(test_values)
 {
     enum { N = 1000 };
@@ -183,7 +183,7 @@ TEST(test_values)
     free(x);
 }
 
-/* With feedback every element comes in time, and a NaN is sent once it is drawn. */
+/* With feedback every element is sent eventually, and a NaN when it is drawn. */
 TEST(test_feedback)
 {
     enum { N = 40 };

@@ -54,7 +54,7 @@ TEST(test_results)
     float *x = calloc(N, sizeof *x), *y = malloc(N * sizeof *y);
     static const struct {
         const char *text;
-        size_t m, values; /* elements that come, bytes of their values */
+        size_t m, values; /* elements received, bytes of their values */
     } rows[] = {
         {"topk:ratio=0.01", N / EVERY, 4 * N / EVERY},
         {"topk:ratio=0.01,result=requantised+bf16", N / EVERY, 2 * N / EVERY},
@@ -121,7 +121,7 @@ TEST(test_selected_bound)
     assert_int_equal(trib_codec_selected_bound(b.codec, 200000, 1),
                      trib_codec_bound(b.codec, 200000));
     buffers_free(&b);
-    b = buffers_new("dgc:ratio=0.001", NULL, 1000); /* no more than topk */
+    b = buffers_new("dgc:ratio=0.001", NULL, 1000); /* at most as many as topk */
     assert_true(trib_codec_selected_bound(b.codec, 100000, 4) < 400 * 8 + 32);
     buffers_free(&b);
 }
@@ -161,7 +161,7 @@ TEST(test_wrong_headers)
     buffers_free(&b);
 }
 
-/* decode overwrites what was there; decode_add touches only what was sent */
+/* decode overwrites old values; decode_add touches only elements that were sent. */
 TEST(test_overwrite_and_add)
 {
     float x[20] = {0}, y[20], z[20];

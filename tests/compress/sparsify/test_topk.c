@@ -76,8 +76,8 @@ TEST(test_composed_values)
     check_composed("topk:k=1500+bf16", 0x1p-8f);
 }
 
-/* n = d = 3, one-element top-k: without feedback each step multiplies x, with it x
- * goes to 0 (Beznosikov et al., arXiv 2002.12410, example 1) */
+/* n = d = 3, one-element top-k: without feedback each step scales x up, with it x
+ * converges to 0 (Beznosikov et al., arXiv 2002.12410, example 1). */
 static double descend(bool feedback, int steps)
 {
     static const float a[3][3] = {{-3, 2, 2}, {2, -3, 2}, {2, 2, -3}};
@@ -125,7 +125,7 @@ static size_t start(struct codec_buffers *b, const float *x, size_t n, uint32_t 
     return trib_codec_encode_ef(b->codec, &in, residual, b->code);
 }
 
-/* Gradients grow and shrink, vanish, are all alike, or are none at times. */
+/* Gradients that grow, shrink, vanish, are all equal, or sometimes are not finite. */
 static void fill(float *x, size_t n, uint32_t step)
 {
     float *y = vector_new(VECTOR_NORMAL, step, n);
@@ -140,8 +140,8 @@ static void fill(float *x, size_t n, uint32_t step)
     free(y);
 }
 
-/* A threshold that is kept changes no bit of words and residuals: not those of topk,
- * and dgc with one selects as topk does. */
+/* A cached threshold does not change the bits of encoded chunks and residuals. topk
+ * matches its exact form, and dgc with a threshold selects like topk. */
 static void check_kept(const char *text, const char *exact, size_t n)
 {
     struct codec_buffers a = buffers_new(text, NULL, n);

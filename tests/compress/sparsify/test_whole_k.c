@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * k=N counts elements of the whole vector, however that is cut into blocks: exactly k
- * are sent in each start, each block has its turn, and what is unbiased stays so.
+ * k=N counts elements of the whole vector, for any partition into blocks: each start
+ * sends exactly k, each block has its turn, and unbiased codecs stay unbiased.
  */
 #include "tests/compress/vectors.h"
 
@@ -120,7 +120,7 @@ TEST(test_unbiased)
     buffers_free(&c.b);
 }
 
-/* Nothing is lost of blocks that wait: what was sent and what is kept is what came. */
+/* Nothing is lost from blocks that wait: sent plus kept equals the input. */
 TEST(test_feedback)
 {
     enum { BLOCK = 64, FEW = 5 };

@@ -214,8 +214,8 @@ TEST(test_signs)
     }
 }
 
-/* The last transform has signs of its own: with those that the blocks had, some vectors
- * would come together again. */
+/* The last transform has its own signs. With the signs of the blocks, some vectors
+ * would be concentrated again. */
 TEST(test_last_signs)
 {
     enum { DRAWS = 4096 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rotated values: what a rotation is for, and what it must leave as it is.
- * test_contract.c holds them to what all codecs promise.
+ * Rotated values: the benefits of a rotation, and the properties that it must preserve.
+ * test_contract.c checks the contract of all codecs.
  */
 #include "tests/compress/vectors.h"
 
@@ -47,8 +47,8 @@ static double mean_nmse(const char *text, const float *x, size_t n, uint32_t dra
 
 /* ---- bias ------------------------------------------------------------------------ */
 
-/* The mean of many draws: each element within 5 sigma, and the distance what the
- * variance says. */
+/* The mean of many draws is within 5 sigma for each element, and its distance matches
+ * the variance. */
 static void check_unbiased(const char *text)
 {
     enum { DRAWS = 2000 };
@@ -271,7 +271,8 @@ static void linear_free(struct linear *s)
     trib_codec_destroy(s->codec);
 }
 
-/* decode(merge) = the sum of decodes, to rounding; whatever the order of the merges. */
+/* decode(merge) equals the sum of decodes except for rounding, in any order of
+ * merges. */
 static void check_sums(const char *text, size_t n)
 {
     struct linear s;
@@ -311,7 +312,7 @@ TEST(test_sums)
             check_sums(linear_texts[t], lengths[l]);
 }
 
-/* A single rank agrees with itself; and shares of a sum are those of its elements. */
+/* A single rank agrees with itself, and shares of a sum match those of its elements. */
 TEST(test_shares_are_of_what_is_encoded)
 {
     static float x[N], residual[N], sum[N];
@@ -338,7 +339,7 @@ TEST(test_shares_are_of_what_is_encoded)
     }
 }
 
-/* With shares, too, what is kept is what was not sent, as elements. */
+/* With shares, too, the residual is the part that was not sent, as elements. */
 TEST(test_feedback_of_shared_words)
 {
     static float y[N], residual[N];
@@ -381,7 +382,8 @@ static const char *const all_texts[] = {
 };
 enum { ALL_TEXTS = sizeof all_texts / sizeof *all_texts };
 
-/* Cut where trib_codec_unit says, a vector gives what it gives whole. */
+/* A vector that is cut at multiples of trib_codec_unit has the same result as a whole
+ * one. */
 TEST(test_cuts)
 {
     for (int t = 0; t < ALL_TEXTS; t++) {
@@ -439,7 +441,7 @@ TEST(test_not_finite)
     }
 }
 
-/* The largest that rotated.h lets through, and the least that a float holds. */
+/* The largest value that rotated.h accepts, and the smallest float. */
 TEST(test_range)
 {
     static float x[N], y[N];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parts of a vector, on each instruction set of this CPU: the same bits as plain C, and
- * parts and rest are in all what the vector was.
+ * Splitting a vector on each instruction set of this CPU: the same bits as plain C, and
+ * parts and rest add up to the vector.
  */
 #include "compress/vectors/vector_split.h"
 #include "tests/compress/kernels/isas.h"

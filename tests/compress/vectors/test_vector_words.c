@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors as code words: every codec, odd lengths, pieces of any length, against an
- * encoding chunk by chunk; what is damaged, too long or too short is refused.
+ * Encoded vectors: every codec, odd lengths and pieces of any length, compared with an
+ * encoding chunk by chunk. Damaged, overlong or truncated input is rejected.
  */
 #include "compress/vectors/vector_words.h"
 
