@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A loss that each rank has of its own, 0.5 |x - target|^2, whose mean has its minimum
- * at the mean of all targets: what a strategy makes of it can be said beforehand.
+ * A loss that differs per rank, 0.5 |x - target|^2. Its mean has the minimum at the
+ * mean of all targets, so the result of a strategy is known in advance.
  */
 #ifndef TESTS_TRAIN_QUADRATIC_H
 #define TESTS_TRAIN_QUADRATIC_H
@@ -42,9 +42,11 @@ void quadratic_steps(struct quadratic *q, int steps);
  * bits. */
 void quadratic_finish(struct quadratic *q);
 
-/** quadratic_train - takes an even number of steps and finishes. Ranks of agp finish
- * after each two of them: they would take all of these short steps alone, one rank
- * behind the other. */
+/**
+ * quadratic_train - run an even number of steps and finish. Ranks of agp finish after
+ * every two steps: otherwise one rank could run all of these short steps before the
+ * next one starts.
+ */
 void quadratic_train(struct quadratic *q, int steps);
 
 /** quadratic_distance - the largest |x - optimum| of an element. */

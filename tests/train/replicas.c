@@ -22,7 +22,8 @@ static void first_params(float *params)
         params[i] = (float)(i % 5) * 0.37f - 0.6f;
 }
 
-/* Two samples of a batch cancel, and what is added between them loses its last bits. */
+/* Two samples of a batch cancel; a value that is added between them loses its low
+ * bits. */
 static float huge(uint64_t place)
 {
     return place == 1 ? 0x1p45f : place == 7 ? -0x1p45f : 0;
@@ -148,7 +149,7 @@ static int gradient(trib_replica_t *r, const float *params, const void *samples,
     return 0;
 }
 
-/* A program that does not know trib_replica_train makes such steps. */
+/* Run a step with calls of the trainer instead of trib_replica_train. */
 static int step_by_hand(struct state *state)
 {
     trib_step_t step = TRIB_STEP_INIT;

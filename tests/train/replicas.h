@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small program for replicators: it fits parameters to samples, and fails where a
- * test wants it to.
+ * test requests it.
  */
 #ifndef TESTS_TRAIN_REPLICAS_H
 #define TESTS_TRAIN_REPLICAS_H
@@ -27,13 +27,13 @@ enum replicas_fault {
     FAULT_START,
     FAULT_INPUT,
     FAULT_STEP,
-    FAULT_STEP_SILENT, /* it returns 7, and says nothing */
+    FAULT_STEP_SILENT, /* it returns 7 without a message */
     FAULT_GRADIENT,
     FAULT_FINISH,
     FAULT_ORDER, /* it calls another collective than the others */
     FAULT_BY_HAND, /* the step is trib_trainer_end */
-    FAULT_STRATEGY, /* it asks for a strategy that the kind cannot have */
-    FAULT_DIES, /* it stays in the step until the test ends it */
+    FAULT_STRATEGY, /* it requests a strategy that the kind does not support */
+    FAULT_DIES, /* it stays in the step until the test kills it */
 };
 
 struct replicas_job {
@@ -44,7 +44,7 @@ struct replicas_job {
     int replica; /* where it happens */
     uint64_t step; /* when */
     _Atomic int *waits; /* set once FAULT_DIES waits */
-    trib_replica_fn check; /* called in each step; NULL: none */
+    trib_replica_fn check; /* called in each step; NULL: no check */
     float params[REPLICAS_PARAMS]; /* at the end, of replica 0 */
     _Atomic int seen[REPLICAS_BATCH * REPLICAS_STEPS]; /* gradients of each sample */
     _Atomic int made[REPLICAS_BATCH * REPLICAS_STEPS]; /* by input functions */

@@ -53,7 +53,7 @@ static float own(int rank, size_t i)
     return (float)(rank * 8 + (int)(i % 8));
 }
 
-/* Returns how far the rank is from the mean of what all put in. */
+/* Run one step. Return the distance between the rank and the mean of all inputs. */
 static double step(struct free_run *f, bool first)
 {
     trib_step_t step = TRIB_STEP_INIT;
@@ -77,7 +77,7 @@ static trib_trainer_stats_t stats_of(const struct free_run *f)
     return stats;
 }
 
-/* Whatever step each rank has come to. */
+/* Check the weights, whichever step each rank has reached. */
 static void check_weights(const struct free_run *f, bool at_rest)
 {
     const trib_trainer_stats_t stats = stats_of(f);
@@ -100,8 +100,8 @@ static void check_mean(const struct free_run *f)
     }
 }
 
-/* Rank 0 takes all of its steps before the others begin, and later they take theirs
- * while it stands still. */
+/* Rank 0 runs all of its steps before the others begin, and they run theirs while it is
+ * idle. */
 static int waits_for_nobody(struct ranks_self *self)
 {
     struct free_run *f = open_run(self, "1");
@@ -124,7 +124,7 @@ static int waits_for_nobody(struct ranks_self *self)
     must(f, trib_trainer_settle(f->trainer, NULL));
     check_weights(f, true);
     check_mean(f);
-    must(f, trib_trainer_settle(f->trainer, NULL)); /* nothing is under way */
+    must(f, trib_trainer_settle(f->trainer, NULL)); /* nothing is in flight */
     check_mean(f);
     close_run(f);
     return 0;
@@ -137,8 +137,8 @@ TEST_ON(test_waits_for_nobody, "shm", "tcp")
     ranks_pass(.size = 3, .fn = waits_for_nobody, .config = *state, .threads = true);
 }
 
-/* Rank 1 takes one step where the others take SLOWER; all finish, then continue.
- * Then they agree, and freeing brings in what is under way. */
+/* Rank 1 runs one step while the others run SLOWER; all finish, then continue. They
+ * agree afterwards, and freeing adds the shares in flight. */
 RANKS_TEST_ON(test_beside_a_slow_rank, ("shm", "tcp"), .size = 4)
 {
     const bool is_slow = self->rank == 1;
@@ -162,8 +162,8 @@ RANKS_TEST_ON(test_beside_a_slow_rank, ("shm", "tcp"), .size = 4)
     return 0;
 }
 
-/* Rank 0 comes to the end of its run, where the rate is 0. Its shares say so to rank 1,
- * which has taken few steps, and whose next one then changes nothing. */
+/* Rank 0 reaches the end of its run, where the rate is 0. Its shares tell rank 1, which
+ * has run few steps, so that rank 1's next step changes nothing. */
 RANKS_TEST_ON(test_rate_is_that_of_the_run, ("shm"), .size = 2)
 {
     struct free_run *f = open_run(self, "linear:rate=1,warmup=0,steps=50");

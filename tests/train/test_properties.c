@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strategies hold what their papers say of them: weights of push-sum add up with shares
- * in flight, means are exact after log2 n rounds, nothing is lost by codecs with error
- * feedback, equal strategies give equal bits, a seed gives the same run.
+ * Properties that papers claim for strategies: weights of push-sum add up with shares
+ * in flight, means are exact after log2 n rounds, codecs with error feedback lose
+ * nothing, equal strategies return equal bits, and a seed reproduces a run.
  */
 #include <math.h>
 
@@ -98,8 +98,8 @@ static double off_mean(struct quadratic *q)
     return off;
 }
 
-/* With hops 1, 2, 4, … log2 n rounds give the mean of n = 2^m ranks exactly, whatever
- * they begin with. */
+/* With hops 1, 2, 4, … log2 n rounds compute the exact mean of n = 2^m ranks, for any
+ * initial values. */
 static int mean_is_exact(struct ranks_self *self)
 {
     int rounds = 0;
@@ -139,10 +139,10 @@ static float value_of(int rank, int step, size_t i)
 
 struct flow {
     const char *strategy;
-    int more; /* what a rank puts in is divided by the ranks and `more` */
+    int more; /* inputs are divided by the number of ranks plus `more` */
 };
 
-/* The same ranks in another order, to which the trainer moves in mid-run. */
+/* Move the trainer in mid-run to the same ranks in reverse order. */
 static void turn_round(struct quadratic *q, trib_comm_t **comm_out)
 {
     quadratic_finish(q);
@@ -151,9 +151,8 @@ static void turn_round(struct quadratic *q, trib_comm_t **comm_out)
         ranks_die(q->self, "%s", trib_trainer_error(q->trainer));
 }
 
-/* At rate 1 the model has moved by all that was put in, less what codecs hold back.
- * What they hold back comes out in steps with gradient 0, also of another communicator.
- */
+/* At rate 1 the model moves by the sum of all inputs, minus the residuals of codecs.
+ * Steps with gradient 0 then release the residuals, also on another communicator. */
 static void flows(struct ranks_self *self, const struct flow *f, bool cut, bool moves)
 {
     const double share = f->more < 0 ? 1 : 1.0 / (self->size + f->more);
@@ -331,8 +330,8 @@ RANKS_TEST(test_centre_is_right, .size = 3, .config = "transport=shm")
     return 0;
 }
 
-/* At pull 1 all ranks have the leader's parameters behind an election. Losses that are
- * no numbers lose, and of equal ones the lowest rank leads. */
+/* At pull 1 all ranks have the leader's parameters after an election. A NaN loss never
+ * wins, and among equal losses the lowest rank leads. */
 RANKS_TEST(test_best_leads, .size = 3, .config = "transport=shm")
 {
     static const struct {
@@ -454,8 +453,8 @@ static int is_served_on(struct ranks_self *self)
 
 enum { LATE_COUNT = 4000, LATE_STEP = 3, LATE_STEPS = 7 };
 
-/* The others end a step before the last rank does, which waits for them: a quorum is
- * enough. What it had put in comes later. */
+/* The others finish one step before the last rank, which waits for them: a quorum is
+ * enough. Its contribution is added later. */
 static int passes_straggler(struct ranks_self *self)
 {
     const bool is_late = self->rank == self->size - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Replicators: a program has the same parameters, bit for bit, in every synchronous
- * kind; each sample is used once; kinds that do not fit are refused by a sentence.
+ * kind; each sample is used once; unsuitable kinds are rejected with an error message.
  */
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
@@ -15,7 +15,8 @@ static void run(struct replicas_job *job)
         fail_msg("%s: %s", job->kind, trib_replicator_error());
 }
 
-/* Each sample of the run was used by so many gradients, and made by one pipeline. */
+/* Check that `devices` gradients used each sample of the run, and one pipeline made
+ * it. */
 static void each_sample_once(const char *kind, const struct replicas_job *job,
                              int devices)
 {
@@ -91,7 +92,7 @@ TEST(test_processes)
     ranks_pass(.size = 3, .fn = in_processes, .config = "transport=shm");
 }
 
-/* ---- what a replica is told, and its collectives --------------------------------- */
+/* ---- state and collectives of a replica ------------------------------------------ */
 
 #define HOLDS(r, condition) \
     do { \
@@ -206,8 +207,8 @@ TEST(test_store)
         const char *kind;
         int devices;
         double near;
-        int stale; /* the last of all pushes has passed by all those of others; -1: a
-                    * pull behind it may have seen them */
+        int stale; /* staleness of the last push, which missed all pushes of
+                    * others; -1: a later pull may include them */
     } rows[] = {
         {"ps", 1, 1e-6, 0},
         {"hybrid:threads=2,groups=1", 1, 1e-6, 0},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A failure in one replica ends the run on all ranks, which say what and where; a
- * process that is killed or stopped is named, and other groups go on without it.
+ * A failure in one replica ends the run on all ranks, which report the cause and its
+ * rank. A process that is killed or stopped is named, and other groups continue without
+ * it.
  */
 #include "tests/harness/daemon.h"
 #include "tests/harness/ranks.h"
@@ -39,7 +40,7 @@ static const struct row {
      "a trainer cannot have shares and the strategy \"local:period=4\""},
 };
 
-/* True if a run has ended as a row says. */
+/* Return true if the run ended as the row specifies. */
 static bool is_as(const struct row *row, trib_status_t status)
 {
     return status == row->status && strstr(trib_replicator_error(), row->words);
@@ -69,7 +70,7 @@ struct scene {
     const char *words;
     bool by_rule;
     int signal;
-    bool others; /* ranks 2 and 3 are of a group that goes on */
+    bool others; /* ranks 2 and 3 belong to a group that continues */
 };
 
 static int one_fails(struct ranks_self *self)

@@ -38,7 +38,7 @@ static void near(const struct ranks_self *self, const char *what, int steps,
         ranks_die(self, "%s, %d steps: %g apart", what, steps, most);
 }
 
-/* A run of one rank is plain SGD up to so many steps. */
+/* A run of one rank is plain SGD for at most this number of steps. */
 static const struct {
     const char *strategy;
     int most;

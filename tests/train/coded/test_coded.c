@@ -229,7 +229,7 @@ static trib_comm_t *shrink(struct ranks_self *self)
     return smaller;
 }
 
-/* After a loss while the matrix was encoded those that are left begin anew. */
+/* After a loss during encoding the surviving ranks start again. */
 static int begin_anew(struct ranks_self *self, trib_coded_t *coded, float *partition)
 {
     trib_comm_t *smaller;
@@ -260,7 +260,7 @@ static int go_on(struct ranks_self *self, const struct play *p, trib_coded_t *co
     return trib_free_comm(self->comm) != TRIB_OK;
 }
 
-/* The victim dies when nobody is in what comes before any more. */
+/* The victim waits until all ranks have reached the phase, then dies. */
 static void await_others(struct ranks_self *self, const struct play *p, int phase)
 {
     for (int i = 0; i < RANKS && self->rank == p->victim; i++)
@@ -441,7 +441,7 @@ RANKS_TEST_ON(errors_are_clear, ("shm"), .size = PARTS)
     const trib_status_t st = trib_coded_multiply(coded, NULL, x);
     expect(self, coded, st, self->rank ? TRIB_OK : TRIB_ERR_INVALID, "x");
     ranks_ok(self, trib_coded_settle(coded));
-    ranks_ok(self, trib_barrier(self->comm)); /* nobody waits for an order */
+    ranks_ok(self, trib_barrier(self->comm)); /* no rank waits for an order */
     ranks_ok(self, trib_coded_free(coded));
     return 0;
 }

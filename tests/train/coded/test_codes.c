@@ -12,7 +12,7 @@
 
 enum { SEEDS = 4 };
 
-/* Partition p lies in rank p, and nothing else is anywhere. */
+/* Partition p is on rank p, and ranks hold nothing else. */
 static struct trib_code_layout first_layout(int parts, int ranks)
 {
     struct trib_code_layout l;
@@ -273,7 +273,7 @@ static bool same_row(const struct trib_code_layout *a, int i,
            memcmp(a->bytes + (size_t)i * n, b->bytes + (size_t)k * n, n) == 0;
 }
 
-/* Rank 1 dies and a newcomer takes its number: others keep what they have. */
+/* Rank 1 dies and a newcomer takes its number: the others keep their blocks. */
 TEST(a_newcomer_takes_the_lost_part)
 {
     struct trib_code_layout l = draw("rlnc", 1, 6, 10);
@@ -309,7 +309,7 @@ TEST(a_newcomer_draws_a_row)
     }
 }
 
-/* With two sums left the rows are too poor, and all are drawn anew. */
+/* The two remaining sums have weak rows, so all rows are drawn again. */
 TEST(poor_rows_are_drawn_anew)
 {
     struct trib_code_layout l = draw("rlnc", 1, 6, 10), poor;
@@ -372,7 +372,8 @@ TEST(bytes_are_a_field)
     }
 }
 
-/* The bytes of lost partitions come back from what is left, or are said to be lost. */
+/* Lost partitions are recovered bit for bit from the remaining blocks, or reported as
+ * lost. */
 static void check_combination(const struct trib_code_layout *l, int part,
                               const int *blocks, int n, bool expected)
 {

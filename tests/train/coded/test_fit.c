@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linear models by coded gradients equal those of plain gradient descent in double,
- * also where ranks are lost and come. */
+/* Linear models fitted by coded gradients match plain gradient descent in double, also
+ * when ranks are lost or join. */
 #include <math.h>
 
 #include <tributary/coded.h>
@@ -90,9 +90,9 @@ static double distance(const float *weights, bool hinge)
 /* A rank is killed before a step, or takes its time. */
 struct play {
     const char *code;
-    int victim; /* -1: none */
+    int victim; /* -1: no rank dies */
     size_t meet;
-    bool grows; /* the last rank comes later */
+    bool grows; /* the last rank joins later */
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
 };
@@ -102,7 +102,7 @@ struct rank {
     const struct play *play;
     bool hinge;
     double weights[COLUMNS + 1]; /* of the step before */
-    double work; /* of which the rank was told */
+    double work; /* the work that the library reported to the rank */
 };
 
 static void check_step(struct rank *r, const trib_coded_step_t *s)
@@ -267,7 +267,7 @@ TEST_ON(fits_go_on_without_lost_ranks, "shm")
         play_out(&plays[i], lose, *state);
 }
 
-/* The newcomer brings nothing but what the run is to be. */
+/* The newcomer has only the description of the run. */
 static int grow(struct ranks_self *self)
 {
     const struct play *p = self->arg;

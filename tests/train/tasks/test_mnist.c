@@ -122,7 +122,7 @@ TEST(batch_picks_and_scales, set_up, tear_down)
     }
 }
 
-/* The files of t10k are those of train, by another name. */
+/* Link the files of t10k to those of train, or unlink them. */
 static void link_tests(const struct fixture *f, bool there)
 {
     char path[2][128];
@@ -134,8 +134,8 @@ static void link_tests(const struct fixture *f, bool there)
             there ? link(i ? f->labels : f->images, path[i]) : unlink(path[i]), 0);
 }
 
-/* Kept images are read once: they are there when the files are gone, and until they are
- * kept no more. A folder without all files is not kept. */
+/* Cached images are read once: they remain available without the files until the cache
+ * is freed. A folder with missing files is not cached. */
 TEST(keeps_what_it_has_read, set_up, tear_down)
 {
     struct fixture *f = *state;

@@ -287,7 +287,8 @@ static double exact_loss(const struct lstm *l, const float *params, const uint8_
     return loss / (double)l->window;
 }
 
-/* Also where gates are wide open or shut, beyond what exp of a float can say. */
+/* Exact also where gates are fully open or closed, beyond the range of a float's
+ * exp. */
 TEST(the_lstm_is_exact)
 {
     enum { SYMBOLS = 5, HIDDEN = 9, WINDOW = 7 };
@@ -378,8 +379,8 @@ TEST(shares_are_dealt)
         assert_true(taken[i] <= 1);
 }
 
-/* Numbers name the same samples for whoever asks, in any order, and each pass has all
- * of them in an order of its own. */
+/* Numbers identify the same samples for every caller, in any order. Each pass has all
+ * of them in its own order. */
 TEST(samples_have_numbers)
 {
     enum { TOTAL = 100 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timing model of Pipe-SGD, beside its formulas; where 5.4 times can be reached;
- * and a trainer that measures its first steps, chooses, and goes on.
+ * The timing model of Pipe-SGD, compared with its formulas; the settings that reach a
+ * gain of 5.4; and a trainer that measures its first steps, chooses, and continues.
  */
 #include <math.h>
 
@@ -107,9 +107,9 @@ static double gain_at(const char *algorithm, double ratio, double t_sum_to_compu
     return e.gain;
 }
 
-/* The figure of the paper's abstract: 4 bits over a ring reach it where communication
- * takes 4.4 to 9.7 times as long as computing, 8 bits nowhere; a pipeline beside a
- * synchronous server reaches it without a codec, over the ring. */
+/* The figure of the paper's abstract. Over a ring, 4 bits reach it where communication
+ * takes 4.4 to 9.7 times as long as computing; 8 bits never do. A pipeline compared
+ * with a synchronous server reaches it without a codec, over the ring. */
 TEST(test_where_5_4)
 {
     trib_estimate_t server = given("server", 4), ring = given("ring", 4);
@@ -210,7 +210,7 @@ static void slow_steps(struct quadratic *q, int steps)
     }
 }
 
-/* The trainer says of itself the row that it has chosen. */
+/* The trainer reports the row that it has chosen. */
 static void check_text(struct quadratic *q, const trib_estimate_t *row)
 {
     char text[4096], says[128];
@@ -244,7 +244,7 @@ static void check_rows(struct quadratic *q, size_t rows)
     ranks_assert(q->self, strstr(trib_trainer_error(q->trainer), "row"));
 }
 
-/* All ranks go on alike, and find the minimum, whatever is chosen. */
+/* All ranks continue alike and find the minimum, for every choice. */
 static int chooses(struct ranks_self *self)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The momentum of elements that have no gradient any more ends as 0, and never is a
- * subnormal number, with which processors are slow.
+ * The momentum of elements that no longer have a gradient decays to 0 and is never
+ * subnormal, because subnormal arithmetic is slow.
  */
 #include "train/trainer/optimizer.h"
 
@@ -20,7 +20,7 @@ static void make(const char *text, struct trib_train_optimizer *out)
         fail_msg("%s: %s", text, trib_error_text(&err));
 }
 
-/* The element gets one gradient, and then none. */
+/* The element gets one gradient, then none. */
 static void check_end(const char *text)
 {
     struct trib_train_optimizer o;
@@ -56,7 +56,7 @@ TEST(momentum_ends)
     check_end("adam");
 }
 
-/* With a gradient nothing ends, and what is no number is not hidden. */
+/* With a gradient nothing is flushed to 0, and NaN and Inf remain visible. */
 TEST(numbers_stay)
 {
     static const char *const texts[] = {"sgd:momentum=0.9",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainers: every strategy that needs no service finds the minimum, one rank is plain
- * SGD bit for bit, a run that is saved and loaded goes on with the same bits, and texts
- * that make no sense are refused by a sentence.
+ * Trainers: every strategy that needs no service finds the minimum, and one rank is
+ * plain SGD bit for bit. A run that is saved and loaded continues with the same bits,
+ * and invalid texts are rejected with an error message.
  */
 #include "tests/train/quadratic.h"
 
-/* Strategies, and how near they come to the minimum in 240 steps. Ranks of lsgd go to
+/* Strategies and their distance from the minimum after 240 steps. Ranks of lsgd move to
  * the best one's minimum; those with a constant rate and local steps stay apart. */
 static const struct {
     const char *strategy;
@@ -57,8 +57,8 @@ TEST(test_finds_minimum)
     ranks_pass(.size = 3, .fn = finds_minimum, .config = "transport=shm");
 }
 
-/* With a feed parts are summed as they come, each with its codec: the same bits as of
- * the whole gradient. */
+/* With a feed, parts are summed as they arrive, each with its codec: the result has the
+ * same bits as with the whole gradient. */
 RANKS_TEST(test_feeds, .size = 2, .config = "transport=shm")
 {
     static const char *const strategies[] = {"sync", "pipe:width=1", "sync+int8",
@@ -137,7 +137,7 @@ RANKS_TEST(test_goes_on, .size = 3, .config = "transport=shm")
 
         if (strncmp(runs[i].strategy, "osgp", 4) == 0 ||
             strcmp(runs[i].strategy, "agp") == 0)
-            continue; /* its bits depend on when shares come */
+            continue; /* its bits depend on the arrival of shares */
         quadratic_init(&a, self, runs[i].strategy);
         a.desc.optimizer = "adam";
         quadratic_open(&a);
@@ -216,8 +216,8 @@ RANKS_TEST(test_leaves_the_middle, .size = 2, .config = "transport=shm")
     return 0;
 }
 
-/* A percentage in a text of a codec or feedback is of the sums of the run. As it
- * stands, neither would be taken. */
+/* A percentage in a codec or feedback text is a share of the run's sums. Without the
+ * conversion neither text would be valid. */
 RANKS_TEST(test_takes_shares, .size = 2, .config = "transport=shm")
 {
     static const struct {
@@ -345,7 +345,7 @@ static int takes_texts(struct ranks_self *self)
     return 0;
 }
 
-/* The same of parts, which have texts of their own, and of an optimizer beside a
+/* The same for parts, which have their own texts, and for an optimizer next to a
  * function. */
 static int takes_parts(struct ranks_self *self)
 {
@@ -406,7 +406,7 @@ static int refuses_fields(struct ranks_self *self)
     return 0;
 }
 
-/* The feedback comes from TRIB_FEEDBACK. */
+/* TRIB_FEEDBACK sets the feedback. */
 static int takes_configured(struct ranks_self *self)
 {
     struct quadratic q;
@@ -433,7 +433,7 @@ TEST(test_refuses)
     ranks_pass(.size = 2, .fn = refuses_fields, .config = "transport=shm");
 }
 
-/* An error on one rank is an error on all, which say whose it is. */
+/* An error on one rank is an error on all, which name the rank. */
 RANKS_TEST(test_refuses_on_all, .size = 3, .config = "transport=shm")
 {
     struct quadratic q;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trainers in jobs whose ranks change. Newcomers come: all have the old ranks' model,
- * and go on to the minimum of all. A rank is killed or stopped in any phase of each
- * strategy: the others hear who it was, and go on without it; those that work by the
- * store finish without it.
+ * Trainers in jobs whose ranks change. Newcomers join: all get the old ranks' model and
+ * continue to the minimum of all. A rank is killed or stopped in any phase of each
+ * strategy: the others learn which rank it was and continue without it. Strategies that
+ * use the store finish without it.
  */
 #include "tests/harness/tribtest.h"
 
@@ -18,7 +18,7 @@
 
 enum { STEPS = 120, HIT = 7, MOST = 60 };
 
-/* The ranks of another communicator go on with a trainer. */
+/* Switch the trainer to the ranks of another communicator. */
 static void change_comm(struct quadratic *q, struct ranks_self *self, trib_comm_t *comm)
 {
     *self = *q->self;
@@ -75,7 +75,7 @@ static const struct {
     {"lsgd:period=4,groups=2", NULL, 1.2},
 };
 
-/* Ranks 1 and 2 train, then rank 0 comes. */
+/* Ranks 1 and 2 train, then rank 0 joins. */
 static int grows(struct ranks_self *self)
 {
     const bool is_new = self->rank == 0;
@@ -117,9 +117,8 @@ TEST(test_grows)
     ranks_pass(.size = 3, .fn = grows, .config = "transport=tcp");
 }
 
-/* Two runs of one rank each become one, in which the rank that has gone further gives:
- * the other one has its parameters and its number of steps, and both have the rate of
- * two ranks. */
+/* Two runs of one rank each become one. The rank that is further ahead passes its
+ * parameters and number of steps to the other, and both use the rate of two ranks. */
 static void joins(struct ranks_self *self, trib_comm_t *alone, const char *strategy)
 {
     struct ranks_self single;
@@ -160,8 +159,8 @@ RANKS_TEST(test_furthest_gives, .size = 2, .config = "transport=shm")
     return trib_free_comm(alone) != TRIB_OK;
 }
 
-/* A job of one rank takes in another process, which makes its trainer as if the run
- * began. The old one may be in mid-run: it finishes first. */
+/* A job of one rank admits another process, whose trainer starts as at the beginning of
+ * a run. The old one may be in mid-run: it finishes first. */
 struct door {
     char root[TRIB_ROOT_TEXT_MAX];
     struct growing_board *board;
@@ -256,9 +255,9 @@ static const char *const phases[] = {"begin", "compute", "end", "finish", "save"
 static const struct kind {
     const char *strategy, *codec, *feedback;
     double near;
-    bool goes_on; /* rank 2 does not even hear of it */
-    bool alone; /* neither does rank 0, which is in no group with the victim */
-    bool fed; /* layer by layer, of which each has a codec */
+    bool goes_on; /* rank 2 continues without noticing the loss */
+    bool alone; /* so does rank 0, which shares no group with the victim */
+    bool fed; /* layer by layer, each with its own codec */
 } kinds[] = {
     {"sync", NULL, NULL, 1e-4, false, false, false},
     {"sync", "topk:ratio=0.25", "ef14:momentum=0.5", 0.3, false, false, false},
@@ -302,7 +301,7 @@ static struct ranks_slot *slot_of(const struct rank *r, int rank)
     return r->self->slot - r->self->rank + rank;
 }
 
-/* The victim says where it is before it dies there. */
+/* The victim announces its position before it dies there. */
 static void die(struct rank *r)
 {
     atomic_store(&r->self->slot->phase, 1);
@@ -319,7 +318,7 @@ static int look(void *arg)
     return 0;
 }
 
-/* The others come to a call when the victim is in it, or dead. */
+/* The others enter a call when the victim is in it, or dead. */
 static void let_victim_in(struct rank *r, uint64_t call)
 {
     const double until = ranks_seconds() + 15 * tribtest_slowness();
@@ -338,7 +337,7 @@ static void hit(struct rank *r, enum phase phase, uint64_t step)
         die(r);
 }
 
-/* The victim dies while it waits in the call, or behind it if it does not wait. */
+/* The victim dies while it waits in the call, or after the call if it does not wait. */
 static void hit_within(struct rank *r, enum phase phase, uint64_t step)
 {
     if (r->shot->phase != phase || step < HIT)
@@ -420,7 +419,8 @@ static void names_victim(const struct quadratic *q, trib_comm_t *comm)
     int lost[SIZE], n = 0;
 
     ranks_ok(q->self, trib_comm_lost(comm, lost, SIZE, &n));
-    /* A rank that has lost one of its group may not know of it in the communicator. */
+    /* A rank that lost a member of its group may not see the loss in the
+     * communicator. */
     const bool known = n == 1 && lost[0] == VICTIM;
     if ((!known && !strstr(q->desc.strategy, "groups")) ||
         !strstr(trib_trainer_error(q->trainer), "rank 1"))
@@ -428,7 +428,7 @@ static void names_victim(const struct quadratic *q, trib_comm_t *comm)
                   trib_trainer_error(q->trainer));
 }
 
-/* The weights add up to the ranks again, and what was lost is said. */
+/* The weights add up to the number of ranks again, and the lost weight is reported. */
 static void weights_add_up(const struct quadratic *q)
 {
     trib_trainer_stats_t stats = {.size = sizeof(stats)};
@@ -511,8 +511,9 @@ static void shoot(struct kind kind, enum phase phase, int signal_number,
     ranks_close(&r);
 }
 
-/* How long a rank is silent before it counts as stopped: longer where a stopped one is
- * not waited for, as one that a busy machine lets wait counts, too. */
+/* Return how long a rank is silent before it counts as stopped. The time is longer
+ * where the others do not wait for a stopped rank, because a busy machine also silences
+ * ranks. */
 static unsigned patience_ms(int signal_number)
 {
     return (signal_number == SIGSTOP ? 1000 : 10000) * tribtest_slowness();
