@@ -23,8 +23,8 @@ enum {
     PEERS = 16,
 };
 
-/* A connection of the listener under test. Its first byte says what is done with it:
- * 't' take it over, 'r' refuse it; 'x' is refused without the rest of the hello. */
+/* A connection of the listener under test. Its first byte selects the outcome: 't'
+ * accepts it, 'r' rejects it, 'x' rejects it before the rest of the hello. */
 struct record {
     struct trib_pending base;
     char hello[HELLO];
@@ -37,8 +37,8 @@ struct listener {
     int fd;
     uint16_t port;
     int admitted, freed, watched, starved;
-    int taken; /* descriptor of the last one; -1: none */
-    int n_ends, end_of[PEERS]; /* by number: 1 + how it ended; 0: not yet */
+    int taken; /* descriptor of the last accepted one; -1: none */
+    int n_ends, end_of[PEERS]; /* by number: 1 + reason of the end; 0: not yet */
     bool none; /* admit() has no record */
     bool gives; /* starved() finds a descriptor */
     char said[512];
@@ -205,7 +205,7 @@ static void until_ends(struct listener *l, int n)
     assert_int_equal(l->n_ends, n);
 }
 
-/* Return what the listener sends until it closes the connection. */
+/* Wait for bytes from the listener and return their number, or 0 after it closed. */
 static ssize_t hear(int fd, char *bytes, size_t n)
 {
     struct pollfd in = {.fd = fd, .events = POLLIN};
@@ -229,7 +229,7 @@ TEST(test_take_over)
     assert_memory_equal(bytes, " and", 4);
     close(fd);
     end(&l);
-    assert_int_equal(l.watched, 1); /* the listener does not remove what is taken */
+    assert_int_equal(l.watched, 1); /* accepted connections stay watched */
 }
 
 TEST(test_slow_hello)
@@ -285,7 +285,8 @@ TEST(test_half_closed)
     end(&l);
 }
 
-/* A refused peer may read the refusal, whatever else it sends; then it is closed. */
+/* A rejected peer can read the refusal, whatever it sends afterwards; then it is
+ * closed. */
 TEST(test_refused)
 {
     struct listener l;
@@ -344,7 +345,7 @@ static void crowd(struct listener *l, int *fds, const uint8_t *hosts)
     }
 }
 
-/* More connections than places: the earliest deadline goes first. */
+/* More connections than slots: the earliest deadline is evicted first. */
 TEST(test_evict_by_age)
 {
     struct listener l;

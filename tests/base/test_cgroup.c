@@ -39,7 +39,7 @@ TEST(test_no_groups)
     fakeroot_remove(&root);
 }
 
-/* The tightest of the groups on the way to the root counts, and what it has left. */
+/* The tightest group on the path to the root sets the limit and the free memory. */
 TEST(test_second_nested)
 {
     struct trib_cgroup_memory m;
@@ -138,9 +138,9 @@ TEST(test_second_name_space)
     fakeroot_write(&root, "/sys/fs/cgroup/memory.max", "268435456");
     trib_cgroup_read_memory(root.path, &m);
     assert_int_equal(m.limit, 256 * MIB);
-    assert_int_equal(m.left, 256 * MIB); /* what is used is not known */
+    assert_int_equal(m.left, 256 * MIB); /* usage is unknown */
     assert_string_equal(m.file, "/sys/fs/cgroup/memory.max");
-    /* A process that was moved out of what it can see is limited by what it can see. */
+    /* A process moved outside its visible groups is limited by the visible ones. */
     write_second(&root, "/../other");
     trib_cgroup_read_memory(root.path, &m);
     assert_int_equal(m.limit, 256 * MIB);

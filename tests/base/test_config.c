@@ -95,8 +95,8 @@ TEST(test_later_sources_win, clear_environment)
     assert_int_equal(cfg.origin[TRIB_CONFIG_ROW_spin_us], TRIB_ORIGIN_API);
 }
 
-/* # and ; begin a comment at the beginning of a line and behind white space, as in
- * tribd's file. */
+/* # and ; start a comment at the start of a line and after white space, as in tribd's
+ * configuration file. */
 TEST(test_comments, clear_environment)
 {
     static const struct {
@@ -406,7 +406,7 @@ TEST(test_secure_program, clear_environment)
         if (setgid(65534) != 0 || setuid(65534) != 0)
             _exit(4);
         execl(program, program, "--secure", (char *)NULL);
-        _exit(77); /* the folder may be of a file system without such programs */
+        _exit(77); /* the folder may be on a file system without executables */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     unlink(program);

@@ -88,7 +88,7 @@ static int file(void)
     return 0;
 }
 
-/* No descriptor is left above 2: nothing is left behind below it either. */
+/* No descriptor above 2 is available: none below it is leaked either. */
 static int none_left(void)
 {
     struct rlimit limit = {3, 3};

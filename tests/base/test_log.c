@@ -60,8 +60,7 @@ TEST(test_errno_is_kept_and_long_lines_cut)
     assert_int_equal(strlen(line), 1023);
 }
 
-/* A peer's host name, or any other text of a stranger, cannot make a line of its
- * own. */
+/* A peer's host name, or other untrusted text, cannot inject a line of its own. */
 TEST(test_text_of_strangers)
 {
     static const struct {
@@ -161,7 +160,7 @@ TEST(test_pace)
     trib_log(&log, TRIB_LOG_WARN, "tcp", "another kind"); /* is shown all the same */
     const int before = lines_shown;
     trib_log(&log, TRIB_LOG_ERROR, "tcp", "an error");
-    for (int i = 0; i < 100; i++) /* errors are not so many, and none is missed */
+    for (int i = 0; i < 100; i++) /* errors are rarer, and all are shown */
         trib_log(&log, TRIB_LOG_ERROR, "tcp", "error %d", i);
     assert_int_equal(lines_shown, before + 101);
     trib_log_tell(&log, true);
@@ -363,7 +362,7 @@ TEST(test_full_terminal)
     close(master);
 }
 
-/* The log does not raise SIGPIPE, and a program without standard error goes on. */
+/* The log does not raise SIGPIPE; a program without standard error continues. */
 TEST(test_no_reader)
 {
     int ends[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory that cannot be made: the sentence names the call, the errno and the
- * cure, and no signal ends the process. Limits are lowered in children.
+ * Shared memory that cannot be created: the error message names the call, the errno and
+ * the remedy, and no signal ends the process. Limits are lowered in children.
  */
 #include "tests/harness/tribtest.h"
 
@@ -26,8 +26,8 @@ struct outcome {
     char text[512];
 };
 
-/* trib_memfd_create of BYTES in a child, behind `prepare`; false: it could not prepare.
- */
+/* Run `prepare`, then trib_memfd_create of BYTES, in a child. Return false if `prepare`
+ * failed. */
 static bool in_child(bool (*prepare)(void), struct outcome *out)
 {
     struct outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -120,7 +120,7 @@ TEST(test_refused)
                                           "seccomp", NULL});
 }
 
-/* Nobody changes the size any more, nor the seals, nor executes it. */
+/* The size and the seals can no longer change, and the memory cannot be executed. */
 TEST(test_seals)
 {
     struct trib_error err = {0};

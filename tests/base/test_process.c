@@ -221,7 +221,8 @@ static int in_time_namespace(const struct trib_process *above, int fd)
     return write(fd, &self, sizeof(self)) == sizeof(self) ? 0 : 4;
 }
 
-/* Starts a process in a time namespace, and checks both views; 77: none can be made. */
+/* Start a process in a time namespace and check both views; 77: no namespace can be
+ * created. */
 static int above_time_namespace(const char *offset)
 {
     struct trib_process self, below, found;

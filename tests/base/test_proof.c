@@ -158,7 +158,7 @@ TEST(test_reflected)
     assert_false(trib_proof_answer(&secret, &e.caller, &challenge, answer));
 }
 
-/* Shorter and longer requests of which one is a prefix, and a request that continues
+/* Shorter and longer requests, one a prefix of the other, and a request that continues
  * the fixed part. */
 TEST(test_request_lengths)
 {

@@ -14,7 +14,7 @@ static void note(int signal)
     caught++;
 }
 
-/* A pipe that nobody reads. */
+/* Return a pipe without a reader. */
 static int broken_pipe(void)
 {
     int ends[2];
@@ -64,7 +64,7 @@ TEST(test_pending_before)
     close(fd);
 }
 
-/* A log line to a standard error that nobody reads ends no program. */
+/* A log line to a standard error without a reader ends no program. */
 TEST(test_log)
 {
     int fd = broken_pipe(), saved = dup(STDERR_FILENO);

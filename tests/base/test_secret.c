@@ -38,7 +38,7 @@ TEST(test_texts)
     assert_false(trib_secret_split("n7:4711#", root, sizeof(root), &again));
 }
 
-/* The variable, and that no sentence shows it. */
+/* The variable is read, and no error message contains it. */
 TEST(test_given)
 {
     struct trib_secret secret;

@@ -8,7 +8,7 @@ enum { HEAD = TRIB_SECTIONS_HEAD_BYTES, SECTION = 24, FIRST = 5, BYTES = 152 };
 
 static const struct trib_sections_kind kind = {"TESTKIND", 3, "a test"};
 
-/* Sections "first" of 5 bytes, "none" of 0, "pair" of 8, "pair" of 3. */
+/* Write sections "first" of 5 bytes, "none" of 0, "pair" of 8 and "pair" of 3. */
 static size_t write_all(void *out, size_t room, trib_status_t expected)
 {
     struct trib_sections_writer w = trib_sections_begin(out, room);
@@ -107,7 +107,7 @@ TEST(test_refuses_each_changed_byte)
     refused(saved, BYTES, "has version 4, but this library reads version 3");
 }
 
-/* Lengths of each section, also beyond 4 GiB, behind a right checksum. */
+/* Lengths of each section, also beyond 4 GiB, after a valid checksum. */
 TEST(test_refuses_each_length)
 {
     static const uint64_t lengths[] = {1,

@@ -30,8 +30,8 @@ TEST(test_takes_its_own)
     assert_memory_equal(&ours, &theirs, sizeof(ours));
 }
 
-/* A field that an older program does not know keeps its default; nothing behind its
- * struct is read. */
+/* A field that an older program lacks keeps its default; nothing past its struct is
+ * read. */
 TEST(test_takes_smaller_ones)
 {
     const size_t size = TRIB_SIZED_UP_TO(struct options, second);

@@ -16,7 +16,7 @@ TEST(test_clock_moves_forward)
     assert_true(after - before < 60000000000u);
 }
 
-/* Upwards; seen between two looks at the clock that agree on the answer. */
+/* Rounds up; checked when the clock reads the same before and after. */
 TEST(test_rounding)
 {
     const uint64_t ms = 1000000;

@@ -51,7 +51,7 @@ static double number_of(const json_t *event, const char *key)
     return json_number_value(json_object_get(event, key));
 }
 
-/* The text that a description ("thread_name") has for this lane; "" if none. */
+/* Return the text that a description ("thread_name") has for this lane, or "". */
 static const char *told_of(const json_t *root, const char *name, const char *key,
                            unsigned lane)
 {
@@ -123,7 +123,7 @@ TEST(test_spans_and_time)
     trib_trace_destroy(&trace);
 }
 
-/* A ring that has lost the begin of a span shows nothing of it; a span that goes on
+/* A ring that has overwritten the start of a span omits the span; an unfinished span
  * ends with the last event. */
 TEST(test_half_spans)
 {
@@ -215,7 +215,7 @@ TEST(test_owners)
     trib_trace_destroy(&trace);
 }
 
-/* Threads beside the one that records have lanes of their own. */
+/* Threads other than the recording one have their own lanes. */
 TEST(test_threads)
 {
     static const enum trib_trace_kind kinds[] = {
@@ -238,7 +238,7 @@ TEST(test_threads)
     trib_trace_destroy(&trace);
 }
 
-/* A wait ends with the next event, whatever that is. */
+/* A wait ends with the next event of any kind. */
 TEST(test_waits)
 {
     static const enum trib_trace_kind expected[] = {
@@ -267,7 +267,7 @@ TEST(test_waits)
     assert_int_equal(off.count, 0);
 }
 
-/* Operations of plans that have a name show it, whatever characters are in it. */
+/* Operations of named plans show the name, with any characters in it. */
 TEST(test_names_of_plans)
 {
     struct trib_trace trace, off;

@@ -17,7 +17,7 @@ static void note(void *arg, trib_log_level_t level, const char *line)
     snprintf(last, sizeof(last), "%s", line);
 }
 
-/* Ten thousand make two lines: the first, and one when the pause is over. */
+/* Ten thousand peers cause two lines: the first, and one after the pause. */
 TEST(test_rate)
 {
     struct trib_unauthenticated s = {0};

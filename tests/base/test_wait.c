@@ -17,7 +17,7 @@ static void ignore_signal(int number)
 
 struct nudge {
     pthread_t whom;
-    int pipe; /* written to after all signals; -1: none */
+    int pipe; /* written to after all signals; -1: no pipe */
     _Atomic bool enough;
 };
 

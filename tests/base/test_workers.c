@@ -63,7 +63,8 @@ static void run_gated(void *arg, uint32_t cell, uint32_t worker)
     atomic_fetch_add(&d->runs, 1);
 }
 
-/* Ends with the deadline of the program if it never comes. */
+/* Wait until the count reaches `least`; otherwise the program's deadline ends the
+ * test. */
 static void wait_for(_Atomic int *count, int least)
 {
     while (atomic_load(count) < least)
@@ -85,7 +86,7 @@ static void finish(struct desk *d, uint32_t cell)
     trib_workers_release(d->workers, cell);
 }
 
-/* All of it is done once, and what it wrote is seen. */
+/* Each work item runs once, and its writes are visible. */
 TEST(test_does_all)
 {
     static const uint32_t threads[] = {1, 2, 4};
@@ -119,8 +120,8 @@ TEST(test_does_all)
     }
 }
 
-/* Work that no worker has begun comes back, and then no worker looks at it; work that
- * was begun does not. */
+/* Retracting unstarted work succeeds, and workers no longer run it; retracting started
+ * work fails. */
 TEST(test_retract)
 {
     struct desk d;
@@ -146,7 +147,8 @@ TEST(test_retract)
     assert_int_equal(atomic_load(&d.runs), 1);
 }
 
-/* A thread that asked in vain is woken, one that did not ask is not. */
+/* A thread that requested work in vain is woken; one that did not request any is
+ * not. */
 TEST(test_wakes)
 {
     struct desk d;
@@ -180,7 +182,7 @@ static void *open_gate(void *arg)
     return NULL;
 }
 
-/* After it nobody is at work, and nothing is left to do. */
+/* After trib_workers_clear no thread is at work, and no work is left. */
 TEST(test_clear)
 {
     for (int destroy = 0; destroy < 2; destroy++) {
@@ -244,7 +246,7 @@ TEST(test_sleep)
     trib_workers_destroy(NULL);
 }
 
-/* A forked child has none of the threads: it only frees. */
+/* A forked child has none of the threads: it only frees memory. */
 TEST(test_fork)
 {
     struct desk d;
