@@ -120,7 +120,7 @@ void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant)
                 .root = root,
             };
 
-            /* A mean of some ranks is none: scans have no such op. */
+            /* A mean of some ranks is undefined: scans do not support it. */
             if (shape.op == TRIB_MEAN && trib_coll_is_prefix(sweep->coll))
                 shape.op = TRIB_SUM;
             serve(&shape, variant);

@@ -8,7 +8,7 @@
 
 #include "tests/harness/simschedule.h"
 
-/* Elements that a rank must send, as docs/algorithms.md says. */
+/* Elements that a rank must send, according to docs/algorithms.md. */
 typedef void (*sweep_formula)(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                               uint64_t *down);
 
@@ -19,12 +19,13 @@ struct sweep {
     sweep_formula formula;
 };
 
-/* Puts aggregators behind the ranks of a shape, in a way that follows from
- * `variant`. */
+/* Add aggregators after the ranks of a shape; `variant` selects the arrangement. */
 typedef void (*sweep_serve)(struct trib_shape *shape, int variant);
 
-/** sweep_main - a test program with a test for each of n sweeps, named as its
- * collective; the first case that is wrong fails the test with a sentence. */
+/**
+ * sweep_main - a test program with a test for each of n sweeps, named after its
+ * collective. The first wrong case fails the test with an error message.
+ */
 int sweep_main(const struct sweep *sweeps, size_t n);
 
 /** sweep_offloaded - one sweep, with aggregators. */

@@ -3,7 +3,7 @@
 
 #include "tests/collectives/sweep.h"
 
-/* The engine moves no bytes; what the simulator counts is the messages' stand-in. */
+/* The engine sends no bytes; the simulator counts stand-ins for messages. */
 static void barrier_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                           uint64_t *down)
 {

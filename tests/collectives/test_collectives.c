@@ -275,7 +275,8 @@ TEST(test_alone)
     }
 }
 
-/* A rank that sends what it gives to all waits for theirs, round after round. */
+/* Algorithms whose rounds wait for the contributions of all peers are slow over a long
+ * link. */
 TEST(test_choice_over_a_long_link)
 {
     struct trib_choice dense = {

@@ -12,7 +12,7 @@ static uint32_t core_of(const struct trib_sim *sim)
     return core;
 }
 
-/* Elements that core rank v and those of the same block of `width` finish or hold. */
+/* Return the elements that the core ranks in v's block of `width` finish or hold. */
 static uint64_t block(const struct trib_sim *sim, uint32_t v, uint32_t width)
 {
     uint32_t core = core_of(sim);

@@ -47,8 +47,8 @@ static void draw_leaders(int size, int leaders, uint64_t *seed)
         }
 }
 
-/* Every group has a rank; as many leaders as asked for, if the smallest group has so
- * many. */
+/* Assign ranks to groups. Every group has a rank, and as many leaders as requested if
+ * the smallest group has that many ranks. */
 static void group(struct trib_shape *shape, int leaders)
 {
     uint64_t seed = (uint64_t)(shape->size * 8 + leaders);
@@ -69,7 +69,7 @@ static void group(struct trib_shape *shape, int leaders)
     shape->groups = &made.groups;
 }
 
-/* Elements that leave a group, of a schedule as it is. */
+/* Return the number of elements that leave a group in the actual schedule. */
 static uint64_t crossing(const struct trib_sim *sim, int group)
 {
     uint64_t n = 0;
@@ -132,7 +132,8 @@ static void allreduce_elements(const struct trib_sim *sim, uint32_t rank, uint64
 
     *up = up_of(sim, rank);
     *down = (uint64_t)(made.count[group] - 1) * shard(sim, l) + (uint64_t)(n - 1) * own;
-    /* Sums of what others finish, and the own results to each: 2 (n - 1) / n of all. */
+    /* Sums of chunks that others finish, and local results to each: 2 (n - 1) / n of
+     * all. */
     uint64_t out = sweep_all(sim) - of_group(sim, group) +
                    (uint64_t)(n - 1) * of_group(sim, group);
     if (crossing(sim, group) != out)
@@ -214,7 +215,7 @@ TEST(test_what_it_cannot)
     assert_false(algo->can(&shape)); /* no rank */
     leader[3] = 3;
     of_rank[0] = 2;
-    assert_false(algo->can(&shape)); /* no such group */
+    assert_false(algo->can(&shape)); /* there is no such group */
     of_rank[0] = 0;
     g.leaders = 0;
     assert_false(algo->can(&shape));
@@ -261,8 +262,8 @@ TEST(test_choice)
     assert_string_not_equal(chosen(&shape, choice), "hierarchical");
 }
 
-/* Eight groups in two hosts: their leaders share two devices, and a ring that goes from
- * group to group in a host leaves it once. */
+/* Eight groups on two hosts: their leaders share two devices. A ring that connects the
+ * groups of a host leaves the host once. */
 TEST(test_groups_of_a_host)
 {
     const struct trib_algo *ring = trib_algo_find("ring"),

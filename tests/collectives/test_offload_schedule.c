@@ -74,7 +74,7 @@ static void serve_racks(struct trib_shape *shape, int each)
     shape->aggregators = next;
 }
 
-/* The aggregator to which chunk c goes from a group. */
+/* Return the aggregator that receives chunk c from a group. */
 static int owner(const struct trib_shape *shape, int group, uint32_t c)
 {
     const struct trib_agg_tree *t = shape->tree;
@@ -94,7 +94,7 @@ static int above(const struct trib_shape *shape, int aggregator, uint32_t c)
     return aggregator;
 }
 
-/* True if the result of chunk c goes through that aggregator to a rank. */
+/* Return true if the result of chunk c passes through the aggregator to a rank. */
 static bool wants(const struct trib_shape *shape, int aggregator, uint32_t c)
 {
     for (int r = 0; r < shape->size; r++) {
@@ -109,8 +109,8 @@ static bool wants(const struct trib_shape *shape, int aggregator, uint32_t c)
     return false;
 }
 
-/* The number of peers to which an aggregator gives the result of chunk c; -1 if it has
- * no part in it. */
+/* Return the number of peers that receive the result of chunk c from an aggregator, or
+ * -1 if it does not handle the chunk. */
 static int below(const struct trib_shape *shape, int aggregator, uint32_t c)
 {
     bool part = owner(shape, 0, c) == aggregator;
@@ -126,7 +126,7 @@ static int below(const struct trib_shape *shape, int aggregator, uint32_t c)
     return part ? n : -1;
 }
 
-/* Each element goes up once and comes down once on every edge that needs it. */
+/* On every edge that needs it, each element is sent up once and down once. */
 static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                   uint64_t *down)
 {
@@ -215,9 +215,9 @@ TEST(test_what_it_cannot)
     parent[2] = 1;
     assert_true(algo->can(&shape));
     shape.aggregators = 3;
-    assert_false(algo->can(&shape)); /* no such aggregator */
+    assert_false(algo->can(&shape)); /* there is no such aggregator */
     shape.aggregators = 5;
-    assert_false(algo->can(&shape)); /* one is in no group */
+    assert_false(algo->can(&shape)); /* one aggregator is in no group */
     shape.aggregators = 4;
     aggregators[3] = 2;
     assert_false(algo->can(&shape)); /* one is in two groups */
@@ -228,9 +228,9 @@ TEST(test_what_it_cannot)
     assert_false(algo->can(&shape)); /* that group is not below the root */
     parent[3] = 0;
     leaf_of[1] = 4;
-    assert_false(algo->can(&shape)); /* no such group */
+    assert_false(algo->can(&shape)); /* there is no such group */
     leaf_of[1] = 1;
-    assert_false(algo->can(&shape)); /* group 2 has nothing to sum */
+    assert_false(algo->can(&shape)); /* group 2 has no input to sum */
     leaf_of[1] = 2;
     first[3] = 2;
     assert_false(algo->can(&shape)); /* group 2 has no aggregator */

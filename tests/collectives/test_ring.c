@@ -8,7 +8,8 @@ static uint32_t after(const struct trib_sim *sim, uint32_t rank)
     return (rank + 1) % (uint32_t)sim->shape.size;
 }
 
-/* All contributions but the own chunk's go up, all results but the next rank's down. */
+/* Sends all contributions but the local chunk's, and all results but the next
+ * rank's. */
 static void allreduce_bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
                             uint64_t *down)
 {

@@ -57,7 +57,7 @@ TEST(test_joins_a_sum)
     trib_program_free(&p);
 }
 
-/* Sums of two chunks in turn, and the scaling of both behind them. */
+/* Sums of two chunks in turn, then the scaling of both. */
 TEST(test_scales_later)
 {
     static const struct trib_step steps[] = {
@@ -92,7 +92,7 @@ TEST(test_keeps_apart)
     assert_int_equal(p.n_tasks, 4);
     assert_int_equal(p.tasks[0].flags, TRIB_TASK_INPUT);
     assert_int_equal(p.tasks[1].flags, TRIB_TASK_INPUT | TRIB_TASK_FINISH);
-    assert_int_equal(p.tasks[2].flags, 0); /* goes on up: no result */
+    assert_int_equal(p.tasks[2].flags, 0); /* is sent upwards: no result */
     assert_int_equal(p.tasks[3].flags, 0);
     trib_program_free(&p);
 }

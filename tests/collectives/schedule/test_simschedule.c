@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does the simulator see what it is there to see? Right schedules are broken, one
- * property at a time, and each break must be named.
+ * Tests of the simulator: valid schedules are broken, one property at a time, and it
+ * must name each defect.
  */
 #include "tests/harness/tribtest.h"
 
@@ -208,7 +208,7 @@ TEST(test_different_bits)
     assert_true(trib_sim_run(&sim));
     steps[first].peer = 1;
     steps[first + 1].peer = 0;
-    steps[first + 1].dep = 0; /* no run any more, hence no order of ranks */
+    steps[first + 1].dep = 0; /* no longer a run, so ranks have no order */
     for (sim.seed = 0; sim.seed < SEEDS && trib_sim_run(&sim); sim.seed++)
         ;
     expect_why(&sim, "the bits differ between ranks");
@@ -234,8 +234,8 @@ TEST(test_dead_lock)
 }
 
 /*
- * Rank 0 sends the chunks in order and then a result; rank 1 wants the result first.
- * Three slots hold it all; with one the second chunk never leaves.
+ * Rank 0 sends the chunks in order and then a result; rank 1 needs the result first.
+ * Three slots hold all of them; with one slot the second chunk is never sent.
  */
 TEST(test_dead_lock_by_slots)
 {
