@@ -105,7 +105,7 @@ static void say_where(const struct daemon_process *d)
     setenv("TRIBD_AUTH", AUTH, 1);
     setenv("TRIBD_KEY", getenv("TRIB_SERVICE_KEY"), 1);
     setenv("TRIBD_TRANSPORTS", "auto,shm,tcp,verbs,ucx",
-           1); /* an operator has to ask for the last */
+           1); /* an operator has to request the last one */
 }
 
 static void become(const struct daemon_process *d)

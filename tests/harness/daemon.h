@@ -12,7 +12,7 @@
 #define DAEMON_PATH 400
 
 struct daemon_process {
-    pid_t pid; /* 0: none */
+    pid_t pid; /* 0: not running */
     int port;  /* for jobs; the next port is for HTTP */
     int threads;
     int tries;
@@ -41,8 +41,10 @@ bool daemon_said(const struct daemon_process *d, const char *words);
 /** daemon_up - wait until it listens; restart it at another port if it cannot. */
 bool daemon_up(struct daemon_process *d);
 
-/** daemon_run - start it and wait until it is up; false: it was built without
- * libmicrohttpd. Ends the test's process if it does not come up. */
+/**
+ * daemon_run - start it and wait until it is up. Return false if it was built without
+ * libmicrohttpd. End the test's process if it does not start.
+ */
 bool daemon_run(struct daemon_process *d);
 
 /** daemon_need - create its folder and run it; skips the test if that is impossible in

@@ -106,7 +106,9 @@ void fake_verbs_cut(void);
  * return. */
 void fake_verbs_unplug(void);
 
-/** fake_verbs_remove - have the connection manager report that all devices are gone. */
+/**
+ * fake_verbs_remove - have the connection manager report that all devices were removed.
+ */
 void fake_verbs_remove(void);
 
 /** fake_verbs_mistakes - return the number of misuses; each was printed. */

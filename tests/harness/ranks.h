@@ -82,12 +82,16 @@ void ranks_wait(struct ranks *r);
 /** ranks_failed - return the number of failed ranks; reports each. */
 int ranks_failed(const struct ranks *r);
 
-/** ranks_outlive - wait; once all ranks but those of the mask `lost` have ended, kill
- * the rest. */
+/**
+ * ranks_outlive - wait until all ranks outside the mask `lost` have ended, then kill
+ * the rest.
+ */
 void ranks_outlive(struct ranks *r, unsigned lost);
 
-/** ranks_survived - fail the test, with the text, unless all ranks succeeded except
- * for those of the mask `lost`, and the watchdog ended none. Then close. */
+/**
+ * ranks_survived - fail the test, with the text, unless all ranks outside the mask
+ * `lost` succeeded and the watchdog ended none. Then close.
+ */
 void ranks_survived(struct ranks *r, unsigned lost, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -147,8 +151,8 @@ void ranks_step(const struct ranks_self *self, trib_plan_t *plan);
 /** ranks_has - return whether a text contains all these words; NULL ends the list. */
 bool ranks_has(const char *text, const char *const *words);
 
-/* Define a case by what each rank does, `self`; the fields of its job follow the name:
- * RANKS_TEST(test_sum, .size = 2) { ... return 0; } */
+/* Define a case by the code that each rank runs with `self`. The fields of its job
+ * follow the name: RANKS_TEST(test_sum, .size = 2) { ... return 0; } */
 #define RANKS_TEST(id, ...) \
     static int id##_rank(struct ranks_self *self); \
     TEST(id) \

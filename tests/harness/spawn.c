@@ -134,7 +134,7 @@ static void run_threads(const struct spawn_opts *opts, struct spawn_area *area,
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    /* Ranks give up earlier by themselves. */
+    /* Ranks time out earlier by themselves. */
     until.tv_sec += patience_ms(opts) / 1000 + 5;
     for (int i = 0; i < opts->size; i++) {
         atomic_store(&area->pids[i], (int)getpid());
