@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages that lie: what is read of them ends, is plain, and lies in its range.
+ * Malicious pages: text read from them is terminated and printable, and values are
+ * within range.
  */
 #include "tests/harness/tribtest.h"
 
@@ -85,8 +86,8 @@ TEST(test_right)
                                 "a contribution of rank 3, 12 s");
     p.stopped = true;
     trib_rank_page_judge(&p);
-    assert_false(p.waits); /* it may have come since */
-    page.looked_ns = trib_now_ns() - 1000000000u; /* it has gone on since */
+    assert_false(p.waits); /* the contribution may have arrived since */
+    page.looked_ns = trib_now_ns() - 1000000000u; /* the rank has made progress since */
     page.begun_ns = page.since_ns;
     assert_true(read_back(&page, &p));
     assert_string_equal(p.text, "allreduce 12, 3.0 MiB, ring, for 12 s");
@@ -186,7 +187,7 @@ TEST(test_of_process)
         close(fds[i]);
 }
 
-/* A page says which job it is of; the kernel says whose it is. */
+/* The page names its job; the kernel reports its owner. */
 TEST(test_users)
 {
     struct trib_rank_page a = {0}, b;

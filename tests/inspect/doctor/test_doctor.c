@@ -178,7 +178,7 @@ TEST(test_impossible_settings)
     assert_status(trib_doctor(&opts, note, &lines, &worst), TRIB_ERR_INVALID);
 }
 
-/* Every two ranks meet once, and a partner's partner is oneself. */
+/* Every pair of ranks is paired once, and pairing is symmetric. */
 TEST(test_rounds)
 {
     for (int size = 1; size <= 33; size++) {

@@ -80,7 +80,7 @@ TEST(test_odd_machine)
                          "└─ a\n");
 }
 
-/* A rank stands as deep as what it says is there. */
+/* A rank is drawn at the deepest level of its place that exists. */
 TEST(test_ranks)
 {
     struct trib_rank_place places[12];
@@ -168,7 +168,8 @@ TEST(test_rates)
     check_text(&drawing, "");
 }
 
-/* Many ranks, none beside another: the list is cut, and counts what it leaves out. */
+/* Many ranks that are not adjacent: the list is cut, with a count of the omitted
+ * ones. */
 TEST(test_many_ranks)
 {
     static struct trib_rank_place places[400];
