@@ -62,7 +62,7 @@ TEST(test_read)
     const struct trib_cost_model m = trib_calibration_cost(&c);
     assert_true(m.hop_us < 3.1 && m.sum_Bps > 0.9e10 && m.switch_us > 0);
     assert_false(m.shared_cores);
-    assert_int_equal(take("ucx", true, NULL, &c), TRIB_OK); /* constants stand */
+    assert_int_equal(take("ucx", true, NULL, &c), TRIB_OK); /* constants stay in use */
     assert_int_equal(c.known, 0);
     assert_int_equal(trib_calibration_read("", "tcp", true, folder, NULL, &c), TRIB_OK);
     assert_int_equal(c.known, 0);
@@ -104,7 +104,7 @@ TEST(test_refused)
     refused("--out writes");
 }
 
-/* The slowest of all; nothing where one rank knows nothing, or tells nonsense. */
+/* The slowest values of all ranks; none if one rank has no valid calibration. */
 TEST(test_agreed)
 {
     struct trib_calibration of[3] = {

@@ -44,7 +44,7 @@ TEST(test_shared_cores)
     assert_true(fabs(trib_cost_us(&shared, &work, false) - (6 + 1 + 2)) < 1e-9);
 }
 
-/* Bytes cost more where a rank has several peers, and the model says so. */
+/* The modelled cost per byte is higher where a rank has several peers. */
 TEST(test_peers)
 {
     struct trib_cost_work work = {.messages = 4, .up = 3000, .down = 1000, .peers = 3};

@@ -30,7 +30,7 @@ TEST(test_affinity)
     assert_int_equal(count(3, all), 4);
 }
 
-/* Ranks of one container share its quota; those of two have two. */
+/* Ranks of one container share its quota; two containers have two quotas. */
 TEST(test_quota)
 {
     const struct trib_cpus one[] = {on(0, 8, 7, 1500), on(0, 8, 7, 1500),

@@ -96,7 +96,7 @@ TEST(test_auto)
     check_auto(places, 16, "host", 1); /* all on one node */
 }
 
-/* A rank that does not know its place matters if others of its host could be
+/* A rank without a known place matters if other ranks of its host could be
  * elsewhere. */
 TEST(test_unplaced)
 {

@@ -49,7 +49,7 @@ TEST(test_dual)
     assert_int_equal(l.n_cores, 16);
     assert_int_equal(l.n_numa, 2);
     assert_true(l.numa[1].memory_bytes == UINT64_C(64) << 30 && l.numa[1].package == 1);
-    assert_int_equal(l.n_nics, 2); /* eno1 is none where there is RDMA */
+    assert_int_equal(l.n_nics, 2); /* eno1 does not count where there is RDMA */
     check_nic(&l, 0, "mlx5_0", "ib0", 0, 0);
     check_nic(&l, 1, "mlx5_1", "ib1", 1, 1);
     for (int core = 0; core < 16; core++) {
@@ -65,7 +65,7 @@ TEST(test_dual)
     trib_layout_free(&l);
 }
 
-/* Places of ranks that are bound to cores, to a NUMA node, to a package, to none. */
+/* Places of ranks that are bound to cores, to a NUMA node, to a package, or unbound. */
 TEST(test_bound)
 {
     struct trib_layout l;
@@ -140,7 +140,7 @@ TEST(test_mono)
     trib_layout_free(&l);
 }
 
-/* Two hosts with a rank on every fourth core: their groups, and who leads. */
+/* Two hosts with a rank on every fourth core: their groups and leaders. */
 TEST(test_groups)
 {
     struct trib_rank_place places[32];
@@ -190,7 +190,7 @@ TEST(test_mirage)
     assert_int_equal(l.n_cores, 12);
     assert_int_equal(l.machine.cpus, 24);
     assert_int_equal(l.n_numa, 2);
-    assert_int_equal(l.n_nics, 1); /* its Ethernet cards are none where there is RDMA */
+    assert_int_equal(l.n_nics, 1); /* Ethernet cards do not count where there is RDMA */
     check_nic(&l, 0, "mlx4_0", "eth2", 0, 0);
     for (int core = 0; core < 12; core++) {
         assert_int_equal(l.cores[core].package, core / 6);

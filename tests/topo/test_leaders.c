@@ -205,8 +205,8 @@ TEST(test_choose_cores)
     assert_in_range(many, 2, 8);
 }
 
-/* If more ranks than cores exchange short vectors, a rank that is told must be let onto
- * a core. */
+/* If more ranks than cores exchange short vectors, a notified rank must first get a
+ * core. */
 TEST(test_choose_crowded)
 {
     struct trib_leaders_ask ask = {

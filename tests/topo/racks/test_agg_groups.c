@@ -133,7 +133,7 @@ TEST(test_random)
         uint64_t at = 3;
 
         assert_ok(trib_places_make(n, aggregators, ranks, &p));
-        for (int i = 1; i < n; i++) /* parents may stand before and behind */
+        for (int i = 1; i < n; i++) /* parents may come before and after */
             p.above[i] = (int)(draw_u32(rng, at++) % (uint32_t)(i + 1)) - 1;
         for (int i = 0; i < aggregators && n > 0; i++)
             p.of_aggregator[i] =

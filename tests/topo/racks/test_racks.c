@@ -41,7 +41,7 @@ static void check_error(const char *text, const char *format, const char *words)
         fail_msg("\"%s\", not \"%s\"", err.text, words);
 }
 
-/* "core(pod1(leaf1: n1 n2) pod2)": the tree, with hosts behind the colon. */
+/* Append the tree as "core(pod1(leaf1: n1 n2) pod2)", with hosts after the colon. */
 static void append_tree(const struct trib_racks *r, int parent, char *text)
 {
     for (int i = 0; i < r->n_switches; i++) {
@@ -194,7 +194,7 @@ TEST(test_fabric_bandwidth)
     assert_int_equal(r->hosts[2].Gbps, 0);
     assert_int_equal(r->hosts[3].Gbps, 0);
     trib_racks_free(r);
-    char *changed = strdup(text); /* n1's second adapter is that of a host n3 */
+    char *changed = strdup(text); /* n1's second adapter moves to a host n3 */
     assert_non_null(changed);
     memcpy(strstr(changed, "n1 mlx5_1"), "n3", 2);
     r = parse(changed, NULL);
