@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of the last release: it is built with frozen.h alone, and linked to today's
- * library. Before the first release it is built with today's headers. Each struct that
- * it passes ends at a page that nobody may touch.
+ * A program of the last release: it is built with only frozen.h and linked to the
+ * current library. Before the first release it is built with the current headers. Each
+ * struct that it passes ends at an inaccessible page.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void die(int line, const char *what)
     exit(1);
 }
 
-/* A copy of the struct in front of a page that nobody may touch. */
+/* Return a copy of the struct that ends at an inaccessible page. */
 static void *guarded(const void *from, size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -46,7 +46,7 @@ static void *guarded(const void *from, size_t bytes)
     return memcpy(pages + page - bytes, from, bytes);
 }
 
-/* Element i of what a rank gives, and the sum over all ranks. */
+/* Return element i of a rank's contribution. */
 static float given(int rank, size_t i)
 {
     return (float)((i % 97) * (size_t)(rank + 1));
@@ -183,7 +183,7 @@ static void see_item(void *arg, const trib_item_t *item)
     *(int *)arg += item->name[0] && item->detail[0];
 }
 
-/* The numbers that a program has in it still mean what they did. */
+/* Constants compiled into a program keep their meaning. */
 static void names(void)
 {
     trib_dtype_t dtype;

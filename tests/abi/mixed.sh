@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For tests of two releases at once, which source it behind tap.sh. Each release is a folder with libtributary.so.0,
-# trib-run and tribd: $old and $new. All ranks sum, or all say in one sentence what to install; nothing else will do,
-# and no wait without an end.
+# Helpers of tests that mix two releases; source it after tap.sh. Each release is a folder with libtributary.so.0,
+# trib-run and tribd: $old and $new. Either all ranks sum, or all report which release to install. Anything else
+# fails, including a hang.
 #
-#     words="install the same"        what each sentence has to have
-#     mixed NAME WANT "RANKS" …       three ranks, of which those of the list have $old and all others $new; WANT is sum,
+#     words="install the same"        text that each error message must contain
+#     mixed NAME WANT "RANKS" …       start three ranks: those in the list use $old, all others $new. WANT is sum,
 #                                     sentence or either, and … is a trib-run with its options
 #     with_tribd NAME "WORDS" "RANKS" TRIBD
-#                                     two ranks and that tribd; a fifth argument says whether they "may" or "must" be
-#                                     warned, by these words, that it does not sum for them. They sum all the same.
-#                                     starter=FOLDER: its trib-run begins them
-# shellcheck disable=SC2154 # of tap.sh, and of those who source this
+#                                     start two ranks with that tribd. They "may" or "must" (fifth argument) be
+#                                     warned, with these words, that it does not sum for them. They sum anyway.
+#                                     starter=FOLDER: its trib-run starts them
+# shellcheck disable=SC2154 # set by tap.sh and the sourcing scripts
 
 cat >"$dir/pick" <<'TEXT'
 #!/bin/sh
@@ -24,7 +24,7 @@ TEXT
 chmod +x "$dir/pick"
 export MIXED_OLD=$old MIXED_NEW=$new MIXED_OLD_PROGRAM=${old_program:-$program} MIXED_NEW_PROGRAM=$program
 
-launch() { # command: what it and the ranks say is in $said; the exit code is in $got
+launch() { # command: store its output and that of the ranks in $said, its exit code in $got
     LD_LIBRARY_PATH=${1%/*} timeout -k 5 $((${mixed_seconds:-60} * slow)) "$@" -- "$dir/pick" >"$said" 2>&1 </dev/null
     got=$?
     summed=$(grep -c '^\[[0-9]*\] sum, ' "$said")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank of a job of two releases: it sums vectors of several lengths, or says why not.
- * It is built with the headers of either.
+ * A rank of a job that mixes two releases: it sums vectors of several lengths, or
+ * reports an error. It is built with the headers of either release.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A program that was built with the headers of the last release runs with today's library.
+# A program that was built with the headers of the last release runs with the current library.
 
 cd "${abs_top_srcdir:-$(dirname "$0")/../..}" || exit 1
 # shellcheck source=tests/harness/tap.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Ranks, trib-run and tribd of two releases, of which one is a copy with the number of another release in it: the ranks
-# of a job are of one, and say so with both numbers; a job whose tribd is of another sums without it, and says so, too.
+# Ranks, trib-run and tribd of two releases; one is a copy with a changed release number. Ranks of mixed releases
+# reject each other and name both numbers. A job whose tribd is from another release sums without it, with a warning.
 # ./dev compat does the same with a release that was built.
 
 cd "${abs_top_srcdir:-$(dirname "$0")/../..}" || exit 1
@@ -16,7 +16,7 @@ if [ ${#other} != ${#version} ] || [ "$other" = "$version" ]; then
 fi
 mkdir "$new" "$old"
 [ -e "$build/.libs/libtributary.so.0" ] || skip_all "built without a shared library"
-# libtool keeps programs of the folder of the build apart from the scripts that start them.
+# libtool keeps the programs of the build folder apart from the scripts that start them.
 cp "$build/.libs/libtributary.so.0" "$build/tools/.libs/trib-run" "$build/agg/daemon/tribd" "$new/"
 for file in libtributary.so.0 trib-run tribd; do
     sed "s/${version//./\\.}\x00\x00\x00\x00/$other\x00\x00\x00\x00/g" "$new/$file" >"$old/$file"
