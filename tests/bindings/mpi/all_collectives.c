@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_collectives [COUNT]… - every collective that trib-mpi knows, by each datatype and
- * operator, in place and not, beside what messages and MPI_Reduce_local give.
+ * all_collectives [COUNT]… - every collective that trib-mpi implements, with each
+ * datatype and operator, in place and not. Results must match messages and
+ * MPI_Reduce_local.
  *
- * It is an MPI program as others write it, and knows nothing of the library.
+ * It is an ordinary MPI program and does not use the library's API.
  *
  * Prints "wrong N" on rank 0; the exit code is 1 if N is not 0.
  */
@@ -175,7 +176,7 @@ static void fill(void *out, int count, const struct type *t, unsigned seed)
             *(double *)(void *)at = v;
         else
             *at = (char)(t->kind == LOGICALS ? v & 1 : v);
-        if (t->kind == PLACES) /* the integer is the last thing of the element */
+        if (t->kind == PLACES) /* the integer is the last member of the element */
             memcpy(at + (extent == 16  ? 8
                          : extent == 8 ? 4
                                        : extent - 4),
@@ -458,8 +459,8 @@ static void moves(int count, struct view in, struct view out)
     free(x), free(y);
 }
 
-/* Block r has `r % (count + 1)` elements, and lies where no other one does, from the
- * last to the first. */
+/* Block r has `r % (count + 1)` elements; blocks do not overlap and are in reverse
+ * order. */
 static void counted_moves(int count, struct view in, struct view out)
 {
     const int root = ranks / 2, own = rank % (count + 1);

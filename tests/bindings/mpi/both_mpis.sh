@@ -1,17 +1,17 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # of and for the scripts around it
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced behind tap.sh by tests that run programs under trib-mpi: each_mpi, compiled.
+# Helpers of tests that run programs under trib-mpi: each_mpi, compiled. Source it after tap.sh.
 source=${abs_top_srcdir:-.}
 build=$(cd "$build" && pwd)
 start=$build/bindings/mpi/trib-mpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export TRIB_MPI_MODULES=$build/.libs
-export TMPDIR=$dir # mpiruns that end remove what others begin to use
+export TMPDIR=$dir # an ending mpirun removes folders that a starting one uses
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 always=(--prefer tributary --after 0)
 
-# Of what the library is built with: a program without it would not load the module. The libraries
-# of MPI leak, and the thread sanitizer does not see how they synchronise.
+# Build programs with the library's sanitizer: a program without it could not load the module. The
+# MPI libraries leak, and ThreadSanitizer does not see their synchronisation.
 sanitizer=$(nm -D "$build/.libs/libtributary.so" | sed -n 's/.* __\([at]san\)_init.*/\1/p' | head -n 1)
 sanitized=()
 if [ "$sanitizer" = asan ]; then
@@ -19,13 +19,14 @@ if [ "$sanitizer" = asan ]; then
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 fi
 
-# PROGRAM: tests/bindings/mpi/PROGRAM.c becomes $dir/PROGRAM.$mpi
+# PROGRAM: compile tests/bindings/mpi/PROGRAM.c to $dir/PROGRAM.$mpi
 compiled() {
     "mpicc.$mpi" "${sanitized[@]}" -O1 -w "$source/tests/bindings/mpi/$1.c" -o "$dir/$1.$mpi" -lpthread >"$said" 2>&1
     result $? "$mpi: $1 compiles"
 }
 
-# FUNCTION: call it for each MPI that is installed, with $mpi, also as an argument, and the array run.
+# FUNCTION: call it for each installed MPI, which is $mpi and the argument, with the launch
+# command in `run`.
 each_mpi() {
     local why=
     [ "$sanitizer" != tsan ] || why="the thread sanitizer does not see how MPI synchronises"

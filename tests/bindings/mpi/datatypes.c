@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * datatypes - collectives of datatypes whose elements travel in another order than
- * they lie in memory, or lie apart, or are dense in a roundabout way. Each is sent as a
- * datatype and received as plain integers, and the other way round.
+ * datatypes - collectives on datatypes whose elements are sent in another order than in
+ * memory, have gaps, or are dense but described indirectly. Each is sent as a datatype
+ * and received as plain integers, and vice versa.
  *
- * An MPI program that knows nothing of the library. Rank 0 prints "wrong N"; the exit
- * code is 1 if N is not 0.
+ * It is an ordinary MPI program and does not use the library's API. Rank 0 prints
+ * "wrong N"; the exit code is 1 if N is not 0.
  */
 #include <mpi.h>
 #include <stddef.h>
@@ -158,8 +158,7 @@ static void add_wide(void)
 
 /* ---- blocks ---------------------------------------------------------------------- */
 
-/* Memory of a block for each rank, by a view; the integers are in the order in which
- * they travel. */
+/* Memory of a block for each rank, by a view; the integers are in sending order. */
 struct memory {
     const struct view *v;
     int at[RANKS_MOST * SPAN];
@@ -271,7 +270,7 @@ static void all_to_all(const struct view *a, const struct view *b)
         check(has(&y, r, r, rank, b), "alltoall in place", a, b);
 }
 
-/* Blocks lie in the reverse order of ranks, and rank 0 receives none. */
+/* Blocks are in the reverse order of ranks, and rank 0 receives none. */
 static void counted(const struct view *a, const struct view *b, int root)
 {
     int of_x[RANKS_MOST], of_y[RANKS_MOST], places_x[RANKS_MOST], places_y[RANKS_MOST];
@@ -384,7 +383,7 @@ struct padded {
     char behind[6000];
 };
 
-/* As in C++, where an element is copied with all that lies between its bounds. */
+/* Copy whole elements with the gaps between their bounds, as C++ does. */
 static void take_larger(void *in, void *out, int *n, MPI_Datatype *type)
 {
     const size_t at = offsetof(struct padded, x);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that polls requests by calls of MPI 4.1, and by those of MPICH 5.0. With
- * -DLIBRARY it is a library that adds these calls to an earlier MPI, over that MPI's
- * own functions. With -DALONE it is a program that looks for them and finds none but
- * the module's.
+ * A program that polls requests with calls of MPI 4.1, and with those of MPICH 5.0.
+ * With -DLIBRARY it is a library that adds these calls to an earlier MPI, based on that
+ * MPI's functions. With -DALONE it is a program that finds only the module's
+ * implementations.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

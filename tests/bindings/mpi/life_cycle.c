@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * life_cycle NAME… - an MPI program that frees communicators, completes requests and
- * comes late in ways that MPI allows.
+ * delays ranks in ways that MPI allows.
  *
- * order        ranks free communicators in different orders, and wait for messages
- *              meanwhile; one after the other, memory and descriptors stay
- * pending      communicators and datatypes are freed while non-blocking calls are under
- *              way
- * released     MPI_Request_free of barriers that are under way
- * attributes   functions that delete attributes call collectives on the communicator;
- *              those that copy attributes of a datatype are left alone
+ * order        ranks free communicators in different orders and wait for messages in
+ *              between; repeated rounds do not leak memory or descriptors
+ * pending      communicators and datatypes are freed during non-blocking calls
+ * released     MPI_Request_free of active barriers
+ * attributes   delete callbacks of attributes call collectives on the communicator;
+ *              copy callbacks of datatypes are not affected
  * completion   each call that completes requests, on lists of different kinds
- * late         a rank works alone for half a second, and then for longer
- * ending       functions of rank 0 that delete attributes in MPI_Finalize call what
- *              other ranks call before it
- * stopped      rank 1 is stopped for longer than the library waits by default
+ * late         a rank computes for half a second without calls, and then for longer
+ * ending       delete callbacks of rank 0 in MPI_Finalize make calls that other ranks
+ *              make before MPI_Finalize
+ * stopped      rank 1 is stopped for longer than the default stall limit
  * spawned      collectives with processes of another MPI_COMM_WORLD
  * multiple     (with others) MPI_THREAD_MULTIPLE
  *
- * The exit code is 0 if all is right.
+ * The exit code is 0 if all results are right.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -65,7 +64,7 @@ static int grown(const char *where, int before)
     return 1;
 }
 
-/* Rank 0 frees, then sends what the others wait for before they free. */
+/* Rank 0 frees, then sends the messages that the others receive before they free. */
 static int free_apart(void)
 {
     MPI_Comm one;
@@ -233,8 +232,8 @@ struct list {
 
 enum { LONG = 1 << 18 };
 
-/* A sum, a long message to the next rank and from the one before, a persistent request
- * that is not active, and none. */
+/* Start a sum, a long message to the next rank and from the previous one, an inactive
+ * persistent request, and MPI_REQUEST_NULL. */
 static void begin(struct list *l, int turn)
 {
     const int next = (rank + 1) % ranks, last = (rank + ranks - 1) % ranks;
@@ -332,7 +331,7 @@ static int completion(void)
     return wrong;
 }
 
-/* ---- who comes late -------------------------------------------------------------- */
+/* ---- late ranks ------------------------------------------------------------------ */
 
 static int late(void)
 {

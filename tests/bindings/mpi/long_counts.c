@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * long_counts [all] - a broadcast of more than 2^31 elements, by an MPI that has
+ * long_counts [all] - a broadcast of more than 2^31 elements with an MPI that has
  * functions for such counts; all: a reduction, too.
  *
- * The vector is one window of memory, mapped again and again: it takes 16 MiB. What
- * stands there is the same in each window, and "or" may be done to it twice.
+ * The vector is one window of memory that is mapped repeatedly: it takes 16 MiB. Each
+ * window has the same content, and "or" may be applied to it twice.
  *
  * Prints "wrong N" on rank 0; the exit code is 1 if N is not 0.
  */

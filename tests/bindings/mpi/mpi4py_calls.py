@@ -11,7 +11,7 @@ def of_size(world, n):
     total = np.empty_like(mine)
     world.Allreduce(mine, total, MPI.SUM)
     world.Allreduce(MPI.IN_PLACE, mine, MPI.MAX)
-    same = total.copy()  # which mpi4py does not keep until the request is done
+    same = total.copy()  # mpi4py does not keep it until the request completes
     request = world.Iallreduce(same, total, MPI.MIN)
     world.Bcast(mine, root=n % world.size)
     request.Wait()

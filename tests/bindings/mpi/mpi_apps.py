@@ -40,15 +40,15 @@ class App:
     name: str
     mpi: str
     package: str
-    command: list  # {} in the first word: a pattern of the program's place
-    keep: str  # lines that are results; the groups of this pattern, if it has some
+    command: list  # {} in the first word: a pattern for the path of the program
+    keep: str  # lines that are results, or the groups of this pattern
     tolerance: float = 0.0  # relative, of numbers
-    files: dict = dataclasses.field(default_factory=dict)  # name in the folder: where it lies
+    files: dict = dataclasses.field(default_factory=dict)  # name in the folder: source path
     env: dict = dataclasses.field(default_factory=dict)
-    said_in: str = "said"  # the file that has the results
+    said_in: str = "said"  # the file that contains the results
     quick: list = None  # the command of --quick, which has fewer steps
-    decimals: bool = True  # words with a point belong to the results; else they are times and residuals
-    rows: int = 1  # lines of results that there must be at least
+    decimals: bool = True  # numbers with a point are results; otherwise they are times and residuals
+    rows: int = 1  # minimum number of result lines
     ranks: int = 0  # instead of --ranks
 
 
@@ -157,7 +157,7 @@ def end(process):
 @dataclasses.dataclass
 class Launch:
     seconds: float
-    failure: str  # in words, or empty
+    failure: str  # as text, or empty
     results: list  # of lines, split into words
     report: dict  # call: its counts
 

@@ -5,16 +5,16 @@
 #
 #   tests/bindings/mpi/mpich_coll.sh [--only WORD] [--least N] [--most N] [--limit S] MPI BUILD_DIR OUT_DIR
 #
-#   --only WORD   tests whose line in the list has this word
-#   --least N     tests of at least so many ranks
-#   --most N      tests of at most so many
+#   --only WORD   run tests whose line in the list contains WORD
+#   --least N     run tests of at least N ranks
+#   --most N      run tests of at most N ranks
 #   --limit S     seconds for a launch [60]
 #
-# They come from Debian's source package of mpich, by apt-get with a list of sources of its own, and
-# are built for either MPI (openmpi, mpich) without their configure. Under trib-mpi every call goes to the
-# library, from the first byte on. OUT_DIR gets the sources (once), mpich-coll-MPI.txt (a line for
-# each test) and what each launch said. Exit code: 0; 1 if a test that passes alone does not pass
-# under trib-mpi; 77 if the sources cannot be had.
+# The tests come from Debian's source package of mpich, downloaded by apt-get with a private list of sources.
+# They are built for either MPI (openmpi, mpich) without their configure. Under trib-mpi every call uses the
+# library, for all sizes. OUT_DIR receives the sources (once), mpich-coll-MPI.txt (a line for each test) and
+# the output of each launch. Exit code: 0; 1 if a test that passes alone fails under trib-mpi; 77 if the
+# sources are not available.
 set -uo pipefail
 only='' least=0 most=1000 limit=60
 while [ $# -gt 3 ]; do
@@ -39,7 +39,7 @@ give_up() {
     exit 77
 }
 
-# Into $out/mpich/test; the lists of this machine's apt stay as they are.
+# Download into $out/mpich/test; the apt lists of this machine do not change.
 get_sources() {
     local apt=$out/apt options release
     [ ! -d "$out/mpich/test/coll" ] || return 0
@@ -55,11 +55,11 @@ get_sources() {
     tar -xf "$apt"/package/mpich_*.orig.tar.* -C "$out/mpich" --strip-components=2 --wildcards \
         '*/test/mpi/*' || give_up "the package has no test/mpi"
     mv "$out/mpich/mpi" "$out/mpich/test"
-    # Names that MPI-3 has removed, and Open MPI with it.
+    # MPI-3 and Open MPI have removed these names.
     sed -i 's/MPI_Type_\(hvector\|hindexed\)(/MPI_Type_create_\1(/' "$out"/mpich/test/dtpools/src/*.c
 }
 
-# What their configure would have found out.
+# Write the results that their configure would find.
 write_config() {
     local name
     for name in STDC_HEADERS F77_NAME_LOWER_USCORE TEST_NEIGHB_COLL HAVE_STDIO_H HAVE_STDLIB_H \
@@ -73,7 +73,7 @@ write_config() {
     cp include/mpitestconf.h dtpools/dtpoolsconf.h
 }
 
-# All programs of coll/, and the forms of them that call non-blocking collectives (nb…).
+# Build all programs of coll/, and their variants with non-blocking collectives (nb…).
 build_tests() {
     local source name programs=$out/mpich/$mpi compile
     mkdir -p "$programs"
@@ -93,7 +93,7 @@ build_tests() {
     grep 'does not build' "$programs/said" | sed 's|.*/||' || :
 }
 
-# passes FILE RANKS COMMAND… - sets verdict. The launch is waited for such that a signal ends the wait.
+# passes FILE RANKS COMMAND… - set verdict. A signal interrupts the wait for the launch.
 passes() {
     local said=$1 ranks=$2 run=("mpirun.$mpi")
     shift 2
@@ -115,11 +115,11 @@ tell_sums() {
     echo "MPICH's tests, $mpi: $runs runs, $passed pass under trib-mpi, $((runs - odd)) pass alone; $worse pass alone only"
 }
 
-# A signal ends the launch under way, which passes it on to its process group, and then this.
+# A signal ends the active launch, which forwards it to its process group, and then this script.
 ended() {
     [ -z "$launch" ] || { kill -TERM "$launch" && wait "$launch"; } 2>/dev/null
     echo "MPICH's tests, $mpi: interrupted"
-    [ "$runs" = 0 ] || runs=$((runs - 1)) # the one under way
+    [ "$runs" = 0 ] || runs=$((runs - 1)) # the active one
     tell_sums
     exit 130
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * refused_calls - calls that MPI refuses, with the class of the error; and calls that
+ * refused_calls - calls that MPI rejects, with the class of the error; and calls that
  * have no elements on some ranks, with NULL for the memory there.
  *
- * An MPI program that knows nothing of the library. Rank 0 prints a line for each wrong
- * call; MPI alone prints the same lines. After the calls, which one rank makes or all
- * ranks make, right calls follow. "wrong N" counts results that are not right.
+ * It is an ordinary MPI program and does not use the library's API. Rank 0 prints a
+ * line for each wrong call; plain MPI prints the same lines. Valid calls follow the
+ * calls that one rank or all ranks make. "wrong N" counts wrong results.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -110,7 +110,7 @@ static void on_world(MPI_Comm *comm, int *code, ...)
     of_world += *comm == MPI_COMM_WORLD && *code != MPI_SUCCESS;
 }
 
-/* An error goes to the handler of the communicator of the call, and to no other. */
+/* An error invokes the handler of the call's communicator, and no other. */
 static void handlers(void)
 {
     MPI_Errhandler of[2];
@@ -149,7 +149,7 @@ static void on_any(MPI_Comm *comm, int *code, ...)
     heard += *code != MPI_SUCCESS;
 }
 
-/* Each wrong handle goes to one error handler, once. */
+/* Each invalid handle invokes one error handler, once. */
 static void no_communicator(MPI_Comm none)
 {
     MPI_Request request;
@@ -230,7 +230,7 @@ static void alone(void)
     right_calls();
 }
 
-/* From rank 0 to the last rank alone; zero counts have places that are none. */
+/* From rank 0 to only the last rank; zero counts have invalid displacements. */
 static void empty(void)
 {
     int to[MOST] = {0}, from[MOST] = {0}, last_has[MOST] = {0}, nowhere[MOST];
@@ -266,7 +266,7 @@ static void empty(void)
     check(got[0] == 40 + rank, "scatter of what was gathered");
 }
 
-/* One rank forgets to commit the datatype to which elements go: MPICH refuses that. */
+/* One rank forgets to commit the receive datatype: MPICH rejects that. */
 static void loose_at_root(void)
 {
 #ifndef MPICH_VERSION
@@ -287,7 +287,7 @@ static void loose_at_root(void)
 #endif
 }
 
-/* More goes out than the others take: an error, and no wait without end. */
+/* A rank sends more than the others receive: an error, and no hang. */
 static void too_much(void)
 {
     int class = MPI_SUCCESS;
@@ -323,8 +323,8 @@ static int unlike_call(int kind, int n, int *x, MPI_Comm comm)
     }
 }
 
-/* One rank has another length than the others. Some rank gets an error, no rank waits
- * for ever, and nothing is written behind what a rank expects. */
+/* One rank passes another length than the others. Some rank gets an error, no rank
+ * hangs, and nothing is written past the expected length. */
 static void unlike(int kind, int one, int n)
 {
     enum { MARK = 0x5a5a5a5a };

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * situations NAME - an MPI program in a situation in which collectives have hung.
+ * situations NAME - an MPI program in a situation that once made collectives hang.
  *
  * progress        rank 0 is in a barrier while others write into its memory
- * threads         a thread for each communicator, begun in another order on each rank
- * communicators   500 of them, one after the other; memory and descriptors stay
- * requests        several non-blocking calls at once, waited for in another order
+ * threads         a thread for each communicator, started in another order on each rank
+ * communicators   500 of them in sequence; none leaks memory or descriptors
+ * requests        several non-blocking calls at once, completed in another order
  * crossing        a message must arrive before a non-blocking barrier can end
- * few, busy       20 calls on a communicator of the program's; calls that take 1.6 s
+ * few, busy       20 calls on a communicator of the program; calls for 1.6 s
  * world           20 calls on MPI_COMM_WORLD
- * stopped, killed rank 1 ends so, and the others print what they are told
+ * stopped, killed rank 1 is stopped or killed, and the others print the error
  *
- * The exit code is 0 if all is right.
+ * The exit code is 0 if all results are right.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -180,8 +180,8 @@ static int requests(void)
     return wrong;
 }
 
-/* Rank 0 waits for a message that is sent when the others' barrier is over, which needs
- * rank 0 while it waits. */
+/* Rank 0 waits for a message that the others send after their barrier, which needs rank
+ * 0 during that wait. */
 static int crossing(void)
 {
     int got = 0;
@@ -214,9 +214,9 @@ static int busy(MPI_Comm comm)
     enum { LONG = 1 << 17 };
     double *x = calloc(LONG, sizeof(*x)), mine = 0, least = 0;
 
-    /* Four times the time that is asked for. The module checks at the eighth call and
-     * at each doubling of that: as many calls follow once twice the time has passed, so
-     * that a check comes also if the first calls are fast and the last ones slow. */
+    /* Run for four times the requested duration. The module checks at the eighth call
+     * and at each doubling: as many calls follow after twice the duration has passed.
+     * So a check occurs even if the first calls are fast and the last ones slow. */
     int enough = 0;
     for (int round = 0; round < 12 || least < 1.6 || round < 2 * enough + 2; round++) {
         if (!enough && least >= 0.8)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What unmodified MPI programs may pass to a collective, under trib-mpi: datatypes of any
-# order, buffers that are NULL where nothing is moved, and wrong arguments.
+# Arguments of collectives in unmodified MPI programs under trib-mpi: datatypes of any order, NULL
+# buffers where nothing is moved, and wrong arguments.
 # shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/bindings/mpi/both_mpis.sh
 . "${abs_top_srcdir:-.}/tests/bindings/mpi/both_mpis.sh"
 
-# MPI's own error classes, and the ranks stay together.
+# Errors have MPI's own error classes, and the ranks stay in step.
 refused_calls() {
     compiled refused_calls
     "${run[@]}" -n 3 "$dir/refused_calls.$mpi" 2>/dev/null >"$dir/plain"

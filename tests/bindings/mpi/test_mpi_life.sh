@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What an MPI program may do with communicators, requests and time: unchanged under trib-mpi.
+# Unmodified use of communicators, requests and delays by MPI programs works under trib-mpi.
 # shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/bindings/mpi/both_mpis.sh
 . "${abs_top_srcdir:-.}/tests/bindings/mpi/both_mpis.sh"
 
-# NAME, RANKS, what the program does …: it is right, and nothing is said.
+# NAME, RANKS, arguments of the program: it succeeds and prints no message.
 quiet() {
     local name=$1 ranks=$2
     shift 2
@@ -16,14 +16,14 @@ quiet() {
     result $? "$mpi: $name: nothing is said"
 }
 
-# Limits of the library that would end the program at once: they are not for MPI programs.
+# The library's limits would end the program at once; they do not apply to MPI programs.
 export TRIB_TIMEOUT_MS=200
 
 life() {
     local stopped=
     compiled life_cycle || return
     if [ "$mpi" = openmpi ]; then # one MPI is enough for a wait of 5 s
-        # An mpirun that ends removes the folder in which one that starts makes its own.
+        # An ending mpirun removes the folder in which a starting one creates its own.
         mkdir "$dir/of_stopped"
         TMPDIR=$dir/of_stopped timeout $((60 * slow)) "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/life_cycle.$mpi" stopped >"$dir/stopped" 2>&1 &
         stopped=$!

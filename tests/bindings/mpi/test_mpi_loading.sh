@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The module that trib-mpi loads, with all that is loaded beside it: tools, sanitizers, another MPI.
+# The module that trib-mpi loads, together with tools, sanitizers and another MPI.
 # shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -12,7 +12,7 @@ compiled_as() { # MPI NAME OPTION…
     result $? "$1: $2 compiles"
 }
 
-# As often as without trib-mpi, and the library has the calls.
+# The tool sees as many calls as without trib-mpi, and the library handles them.
 tools() { # MPI
     local c=$source/tests/bindings/mpi/linked_tool.c how
     compiled_as "$1" tool "$c" -shared -fPIC
@@ -38,7 +38,7 @@ tools() { # MPI
     result $? "$1: a child has the preloads of the user, and not the module"
 }
 
-# Calls of MPI 4.1, also where the MPI here is older: a library adds them.
+# Calls of MPI 4.1, also where the installed MPI is older: a library adds them.
 later() { # MPI
     local c=$source/tests/bindings/mpi/later_calls.c
     compiled_as "$1" later "$c" -shared -fPIC -DLIBRARY
@@ -65,7 +65,7 @@ sanitizers() { # MPI
     result $? "$1: the library has its calls, and its children start without both"
 }
 
-# A module of the other family is refused before a call, and MPI goes on.
+# A module of the other MPI family is rejected before any call, and MPI continues.
 other_family() { # MPI OTHER
     [ -e "$build/.libs/libtributary_mpi-$2.so" ] || return 0
     expect "$1: the module for $2 says that it is the wrong one" 0 "MPI handles all calls; trib-mpi --mpi $1" \
@@ -95,7 +95,7 @@ all_of() { # MPI
         env LOCPATH="$dir" LC_ALL=tr_TR.UTF-8 "${run[@]}" -n 2 "$start" --min 4i "$dir/program.$1"
 }
 
-# soname SONAME: the family that trib-mpi finds for a program that links such a library
+# soname SONAME: print the family that trib-mpi detects for a program that links such a library
 soname() {
     "${CC:-cc}" -shared -Wl,-soname,"$1" "$dir/empty.c" -o "$dir/sonames/$1" &&
         "${CC:-cc}" "$dir/empty.c" -Wl,--no-as-needed "$dir/sonames/$1" "-Wl,-rpath,$dir/sonames" -o "$dir/of_soname" &&

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Unmodified MPI programs, of both MPIs, under trib-mpi.
+# Unmodified MPI programs of both MPIs under trib-mpi.
 # shellcheck disable=SC2317 # each_mpi calls the functions by name
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -8,12 +8,12 @@
 . "${abs_top_srcdir:-.}/tests/bindings/mpi/both_mpis.sh"
 report=$dir/report.json
 
-# CALL FIELD: its number in the report
+# CALL FIELD: print its number in the report
 reported() {
     sed -n "s/.*\"call\": \"$1\",.*\"$2\": \([0-9]*\).*/\1/p" "$report"
 }
 
-# How many the library made, as the report has it.
+# Print the number of communicators that the library created, according to the report.
 communicators() {
     sed -n 's/.*"communicators": \([0-9]*\).*/\1/p' "$report"
 }
@@ -78,9 +78,9 @@ situations() { # MPI
         "${run[@]}" -n 2 "$start" "--report=$report" "$dir/situations.$1" busy
     same "$1: it gets one" 1 "$(communicators)"
     for s in killed stopped; do
-        # MPICH ends the others by itself, and at once, when a rank is killed.
+        # MPICH ends the other ranks at once when a rank is killed.
         [ "$1$s" != mpichkilled ] || continue
-        # A stopped rank is waited for unless the user says how long.
+        # The library waits for a stopped rank unless the user sets a limit.
         [ "$s" = killed ] || local -x TRIB_STOP_TIMEOUT_MS=1000
         expect_seconds=20 expect "$1: a rank is $s, and is named" any "rank 1 (" \
             "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/situations.$1" "$s"
@@ -115,7 +115,7 @@ settings() { # MPI
         "${run[@]}" -n 2 "$start" --report --after 0 "$p" 1
 }
 
-# A driver of a GPU is there; then a rank has a context.
+# With a GPU driver installed: first no rank uses the GPU, then one has a context.
 devices() { # MPI
     local p=$dir/all_collectives.$1
     "${CC:-cc}" -shared -fPIC -Wl,-soname,libcuda.so.1 "$source/tests/bindings/mpi/driver_of_gpu.c" -o "$dir/libcuda.so.1" >"$said" 2>&1
@@ -148,7 +148,7 @@ all_of() { # MPI
     settings "$1"
     situations "$1"
     devices "$1"
-    [ "$1" != mpich ] || long_counts "$1" # Open MPI 4 has no functions for them
+    [ "$1" != mpich ] || long_counts "$1" # Open MPI 4 has no functions for long counts
     missing "mpif90.$1" "$1: Fortran" || fortran "$1"
 }
 

@@ -121,7 +121,7 @@ def check(gloo):
         for (name, got), (_, right) in zip(way(ours), way(gloo)):
             for a, b in zip(got, right):
                 assert a.dtype == b.dtype and torch.allclose(a, b, rtol=1e-5), (way.__name__, name, a, b)
-    strided = [mine(0), mine(1, 3, 2).t()]  # of which Gloo adds what lies at one place
+    strided = [mine(0), mine(1, 3, 2).t()]  # Gloo sums such tensors by position in memory
     right = strided[0] + strided[1]
     dist.all_reduce(right)
     ours.allreduce(strided).wait()

@@ -96,7 +96,7 @@ def kinds(comm):
         refused(TypeError, "read-only", comm.allreduce, np.ones(()), x)
         refused(TypeError, "read-only", comm.plan, "allreduce", x)
         refused(TypeError, "read-only", comm.allgather, np.ones(3), x)
-    wide = (ctypes.c_longlong * 2)(comm.rank, 1)  # "l" or "q" by the platform, of 8 bytes
+    wide = (ctypes.c_longlong * 2)(comm.rank, 1)  # the format is "l" or "q", depending on the platform, with 8 bytes
     half = comm.size * (comm.size - 1) // 2
     comm.allreduce(wide)
     assert list(wide) == [half, comm.size]
@@ -148,7 +148,7 @@ def scalars(comm):
         assert comm.allgather(x).tolist() == list(range(1, n + 1)) and comm.allgather(x).dtype == kind
         out = np.zeros((), kind)
         assert comm.allreduce(x, out) is out and out == n * (n + 1) / 2
-        plan = comm.plan("allreduce", x, out)  # it has a copy of x
+        plan = comm.plan("allreduce", x, out)  # the plan keeps a copy of x
         del x
         junk = [np.full((), 9, kind) for _ in range(100)]
         out[...] = 0
@@ -188,7 +188,7 @@ def lengths(comm):
                     if call:
                         refused(ValueError, "", call, a, b)
                 refused(ValueError, "", plan.start, np.zeros(6 * n * max(given, got) + 1, "f4"))
-                plan.run()  # what was refused has changed nothing
+                plan.run()  # rejected calls have changed nothing
                 plan.start(x.copy(), out.copy()).wait()
     for name in ("alltoall", "reduce_scatter", "allgather"):
         refused(ValueError, "cannot be cut", comm.plan, name, np.zeros(n + 1, "f4"))
@@ -251,7 +251,7 @@ def results(comm):
     check("alltoall", uneven, np.zeros(counts[r] * n), np.full(counts[r] * n, r), send_counts=counts,
           recv_counts=[counts[r]] * n)
     assert starts[-1] == len(uneven)
-    if r != 1:  # what a rank does not need is not looked at
+    if r != 1:  # a rank's unused arguments are not checked
         comm.plan("scatter", None, np.zeros(3, "f4"), root=1).run()
         comm.plan("gather", ones, None, root=1).run()
     else:
@@ -315,7 +315,7 @@ def kept(comm, beside):
             plan.start()
         plan.wait()
         if x is not c:
-            resize()  # it is the caller's again
+            resize()  # the caller may resize it again
             refused(ValueError, "elements", plan.start)
         plan.close()
     forgotten(comm, beside)
@@ -359,7 +359,7 @@ async def awaited(comm):
         for _ in range(20):
             plan.start()
             plan.wait()
-            plan.start()  # the loop was not told of the end of the first one yet
+            plan.start()  # the loop has not yet been notified of the first end
             refused((ValueError, tb.Error), "", plan.start, np.ones(3))
             await plan
             assert plan.test()
@@ -398,7 +398,7 @@ async def dropped(comm, beside):
         for _ in range(8):
             comm.plan("allreduce", np.ones(1000)).start()
         gc.collect()
-        others = [ctypes.CFUNCTYPE(None)(gc.collect) for _ in range(8)]  # where their callbacks were
+        others = [ctypes.CFUNCTYPE(None)(gc.collect) for _ in range(8)]  # reuse the memory of their callbacks
     beside.barrier()
     if comm.rank != 0:
         plans = [comm.plan("allreduce", np.ones(1000)) for _ in range(8)]

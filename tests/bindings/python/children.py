@@ -21,7 +21,7 @@ def rank_of(rank, folder, raises):
             sys.stderr.close()
             raise ValueError("a fault")
         return
-    time.sleep(0.3)  # the other has returned, if nothing holds it
+    time.sleep(0.3)  # the other has returned by now, unless something blocks it
     try:
         dist.all_reduce(x)
     except tributary.Error:

@@ -39,7 +39,7 @@ OPERATORS = {
     "BXOR": lambda xs: fold(torch.bitwise_xor, xs),
     "PREMUL_SUM": None,
 }
-# What Gloo of torch 1.13 does not do, or breaks down at.
+# Limits of Gloo in torch 1.13: types, shapes and operators that work, and calls that it lacks.
 GLOO_TYPES = [torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64]
 GLOO_SHAPES = ["a vector", "no dimension", "transposed", "long"]
 GLOO_OPERATORS = ["SUM", "PRODUCT", "MIN", "MAX"]

@@ -50,7 +50,7 @@ def interrupt_wait():
     else:
         comm.barrier()
         try:
-            while True:  # rank 0 gave to the first sum before it was interrupted
+            while True:  # rank 0 contributed to the first sum before the interrupt
                 parts[0].allreduce(np.ones(10))
         except tb.Error as why:
             assert "rank 0" in str(why), why
@@ -97,7 +97,7 @@ def lost():
 def raised():
     try:
         with tb.init() as comm:
-            comm.allreduce(np.ones(10))  # a rank in init would get the error there
+            comm.allreduce(np.ones(10))  # otherwise a rank in init would get the error there
             if comm.rank == 1:
                 raise RuntimeError("mine")
             comm.allreduce(np.ones(10))

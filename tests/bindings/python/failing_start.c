@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For LD_PRELOAD: the start of a plan that a program asks for fails, as where memory
- * has run out. All others are the library's.
+ * For LD_PRELOAD: one selected start of a plan fails, as if memory had run out. All
+ * other starts are the library's.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
 
 #include <tributary.h>
 
-static int left; /* starts until the one that fails; 0: none does */
+static int left; /* starts until the one that fails; 0: none fails */
 
 void fail_start(int which);
 

@@ -206,7 +206,7 @@ def feedback_without_use():
     os.environ["TRIB_FEEDBACK"] = "ef14:momentum=0.9"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Fed(m, sgd(m.parameters()), on.comm).close()  # nothing has this feedback
+        Fed(m, sgd(m.parameters()), on.comm).close()  # nothing uses this feedback
     del os.environ["TRIB_FEEDBACK"]
 
 

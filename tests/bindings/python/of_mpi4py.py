@@ -19,4 +19,4 @@ with tb.from_mpi4py(world) as comm:
         ranks = part.allgather(np.array([comm.rank]))[:, 0].tolist()
         assert ranks == half.allgather(comm.rank)
 name = MPI.Get_library_version().split(",")[0]
-print(f"all right {name}\n", end="")  # one write, beside those of others
+print(f"all right {name}\n", end="")  # one write, because other ranks also print

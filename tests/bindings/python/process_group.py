@@ -119,7 +119,7 @@ def messages():
     got = torch.empty(3000)
     works = [dist.irecv(got, source), dist.isend(mine(3000), to)]
     x = torch.ones(1)
-    dist.all_reduce(x)  # a receive that is open keeps no sum from its end
+    dist.all_reduce(x)  # a pending receive does not block a sum
     for work in works:
         work.wait()
     assert torch.equal(got, mine(3000, rank=source))
@@ -150,11 +150,11 @@ def unpaced():
     under_way(lambda: [dist.all_gather(outs[0][k], torch.full((1,), float(RANK + k)), async_op=True) for k in range(5)] +
               [dist.all_to_all(outs[1][k], [torch.full((1,), float(RANK + k))] * SIZE, async_op=True) for k in range(5)])
     assert all(float(x) == r + k for part in outs for k, out in enumerate(part) for r, x in enumerate(out))
-    wide = [[torch.zeros(3) for _ in range(6)] for _ in range(SIZE)]  # a work of more steps than there are plans
+    wide = [[torch.zeros(3) for _ in range(6)] for _ in range(SIZE)]  # a work with more steps than there are plans
     under_way(lambda: [dist.group.WORLD.allgather_coalesced(wide, [torch.full((3,), 10.0 * RANK + k) for k in range(6)])])
     assert all(float(x[0]) == 10 * r + k for r, out in enumerate(wide) for k, x in enumerate(out))
     rows = [torch.sparse_coo_tensor([[0, RANK + 1]], torch.ones(2), (SIZE + 1,)) for _ in range(3)]
-    x = torch.ones(1)  # its sum is started behind what a sparse one starts once it knows the lengths
+    x = torch.ones(1)  # its sum starts after the steps that a sparse one starts once it knows the lengths
     under_way(lambda: [dist.all_reduce(r, async_op=True) for r in rows] + [dist.all_reduce(x, async_op=True)])
     assert float(x) == SIZE and all(r.to_dense().tolist() == [float(SIZE)] + [1.0] * SIZE for r in rows)
     many = [torch.full((1,), float(k)) for k in range(40)]
@@ -168,7 +168,7 @@ def callbacks():
     gate, held = threading.Event(), []
 
     def wait(future):
-        if threading.current_thread() is not threading.main_thread():  # as where the sum had ended before then()
+        if threading.current_thread() is not threading.main_thread():  # it is, if the sum ended first
             held.append(gate.wait())
         return future.value()
 
@@ -196,7 +196,7 @@ def futures():
         work.wait()
         assert work.is_completed()
         assert torch.equal(m, torch.full((k + 1,), float(sum(r + k for r in range(SIZE)))))
-    for _ in range(100):  # a work that is completed has its value
+    for _ in range(100):  # a completed work has its value
         work = dist.all_reduce(torch.ones(1), async_op=True)
         while not work.is_completed():
             pass
@@ -352,7 +352,7 @@ def other_types():
         except RuntimeError as why:
             assert isinstance(why, (tb.Mismatch, tb.Aborted)), repr(why)
         else:
-            assert RANK == 0  # which may have sent all before it hears so
+            assert RANK == 0  # it may have sent everything before the error arrives
     group = dist.new_group()
     if RANK == 0:
         dist.isend(mine, 1, group=group)
@@ -395,14 +395,14 @@ def outlived():
     works = works if RANK == 0 else []
     dist.destroy_process_group(group)
     del group
-    dist.barrier()  # each has left
+    dist.barrier()  # all ranks have left
     assert all(work.is_completed() for work in works)
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     before = len(os.listdir("/proc/self/task"))
     dist.destroy_process_group(group)
     del group
-    assert len(os.listdir("/proc/self/task")) < before  # it has ended, with its threads
+    assert len(os.listdir("/proc/self/task")) < before  # the group has ended, with its threads
     group, left = dist.new_group(), threading.Event()
 
     def last(future, held=group):

@@ -122,7 +122,7 @@ class ByDdp(ByHand):
         if closure is not None:
             raise NotImplementedError("DDP averages no losses")
         self.optimizer.step()
-        for b in self.module.buffers():  # which DDP does before the next step
+        for b in self.module.buffers():  # DDP does this before the next step
             dist.broadcast(b, 0)
 
     def no_sync(self):
@@ -178,7 +178,7 @@ def train(t, steps=3, first=0, x=x_of, to_none=False):
     return t
 
 
-# ---- what programs do ------------------------------------------------------------------
+# ---- training programs -----------------------------------------------------------------
 
 def plainly(way):
     return train(start(way))
@@ -489,7 +489,7 @@ def states_loaded(way):
     train(t, 2, 2)
     t.module.load_state_dict(states[0])
     t.optimizer.load_state_dict(states[1])
-    copy.deepcopy(t.module)(x_of(0)).sum().backward()  # a copy is nobody's replica
+    copy.deepcopy(t.module)(x_of(0)).sum().backward()  # a copy is not a replica
     return train(t, 2, 4)
 
 
@@ -528,7 +528,7 @@ RIGHT = (plainly, gradients_of_none, gradients_that_were_there, none_and_zero_by
          reentrant_three_times_later, sparse, odd_memory, penalty_on_gradients, frozen_later, by_closure, by_lbfgs,
          states_loaded, moved_there_and_back, through_two_models, through_two_apart)
 
-# What a way refuses in place of a result, by a part of its sentence.
+# Programs that a way rejects, with part of the error message.
 REFUSED = {
     ("reentrant_three_times", "Fed"): "second gradient",
     ("reentrant_three_times", "in_grad"): "second gradient",

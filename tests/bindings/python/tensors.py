@@ -83,7 +83,7 @@ def kept(comm, beside):
         plan = comm.plan("allreduce", x)
         if comm.rank == 0:
             plan.start()
-            other = x.detach()  # torch gives a tensor its new size before it refuses
+            other = x.detach()  # torch resizes a tensor before it raises the error
             refused(RuntimeError, "not resizable", other.resize_, 1000000)
             refused(TypeError, "resized", comm.allreduce, other)
             refused(RuntimeError, "not resizable", x.storage().resize_, 0)
@@ -96,7 +96,7 @@ def kept(comm, beside):
         plan.wait()
         assert (mine == comm.size).all()
         x.fill_(comm.rank)
-        plan.start().wait()  # wherever it lies now
+        plan.start().wait()  # at its current address
         assert (x == comm.size * (comm.size - 1) / 2).all()
         plan.close()
     x = torch.ones(100000)
@@ -169,7 +169,7 @@ def named(comm):
         hook.load_state_dict(state)
 
 
-warnings.simplefilter("ignore")  # of kinds of tensors that are prototypes
+warnings.simplefilter("ignore")  # about prototype kinds of tensors
 with tb.init() as world:
     with world.split(0) as second:
         kinds(world)

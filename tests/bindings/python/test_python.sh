@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The Python package, on the library of this build.
+# The Python package with the library of this build.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 source=$(cd "${abs_top_srcdir:-.}" && pwd)
@@ -10,7 +10,7 @@ export PYTHONPATH=$source/bindings/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LI
 here=$source/tests/bindings/python
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 
-has() { # MODULE, NAME...: skip them all where Python lacks it
+has() { # MODULE, NAME...: skip them all where Python lacks the module
     local module=$1 name
     ! "$python" -c "import $module" 2>/dev/null || return 0
     shift
@@ -20,7 +20,7 @@ has() { # MODULE, NAME...: skip them all where Python lacks it
     return 1
 }
 
-# NAME, ranks, program, arguments: each rank says that all is right
+# NAME, ranks, program, arguments: each rank must report success
 ranks() {
     local name=$1 n=$2
     shift 2
@@ -79,7 +79,7 @@ elif has torch "process groups"; then
         --timeout 50 --grace 5 -- "$python" "$here/process_group.py" lost "$dir/lost"
 fi
 ! has torch "loaders" || ranks "forked and spawned loaders, and a forked child" 2 loaders.py
-# Debian's mpi4py is of Open MPI.
+# Debian's mpi4py uses Open MPI.
 if has mpi4py "mpi4py"; then
     expect "ranks of mpi4py" 0 "all right Open MPI" env OMPI_ALLOW_RUN_AS_ROOT=1 \
         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe -np 3 "$python" "$here/of_mpi4py.py"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bindings/python/examples: each runs, and learns what it should; short forms.
+# Short runs of bindings/python/examples: each one runs and reaches its accuracy.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 source=$(cd "${abs_top_srcdir:-.}" && pwd)
@@ -19,7 +19,7 @@ if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" !
     skip_all "Python does not load a library that is built for a sanitizer"
 fi
 "$python" -c 'import numpy' 2>/dev/null || skip_all "$python has no NumPy"
-# The same weight whatever the number of ranks: the sums are those of all samples.
+# The weight is the same for any number of ranks, because the sums cover all samples.
 example "logistic regression, 1 rank" 1 "79.72 % right, first weight 0.337897" logistic.py
 example "logistic regression, 3 ranks" 3 "79.72 % right, first weight 0.337897" logistic.py
 if ! "$python" -c 'import importlib.util as u; u.find_spec("torch") or exit(1)'; then
