@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The kernels for AArch64, on whatever CPU this is: made by a cross compiler, run by
-# qemu-user, held to the reference as those of this CPU are.
+# Compare the kernels for AArch64 with the reference, like the kernels of this CPU, on any CPU: a
+# cross compiler builds them and qemu-user runs them.
 
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 
@@ -17,7 +17,7 @@ flags=(-std=gnu11 -D_GNU_SOURCE -O1 -ffp-contract=off -fno-math-errno -Wall -Wex
     -I. -Iinclude)
 objects=()
 $cc "${flags[@]}" -Itests/compress/cross -c -o "$dir/main.o" tests/harness/main.c
-ar cr "$dir/main.a" "$dir/main.o" # serves the tests that have no main
+ar cr "$dir/main.a" "$dir/main.o" # for tests without a main
 for source in compress/kernels/kernels.c compress/kernels/kernels_c.c compress/kernels/kernels_neon.c base/cpu.c \
     base/types.c compress/transform/hadamard.c compress/quantise/thc_table.c tests/harness/cases.c; do
     object=$dir/$(basename "$source" .c).o
