@@ -9,14 +9,14 @@ import re
 import subprocess
 import sys
 
-# Programs, with their commands that have a --help of their own.
+# Programs and their commands that have their own --help.
 PROGRAMS = {
     "trib-run": (), "trib-info": (), "trib-mpi": (), "tribd": (), "tribctl": (),
     "trib-perf": ("put", "codec", "agg", "groups", "neighbors", "store", "calibrate", "compare", "report"),
     "trib-train": (),
 }
 SPAN = re.compile(r"`([^`\n]+)`|^(?: {4}|\t)(.+)$|^```[^\n]*\n(.*?)^```", re.M | re.S)
-# Where a command ends: what explains it stands behind some blanks, or is a comment.
+# A command ends before its explanation, which follows several blanks or is a comment.
 END = re.compile(r" {3,}|[ \t]#| [|;&]|\n")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 

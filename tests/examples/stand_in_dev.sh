@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# stand_in_dev.sh tree | build | check-fast ROOM - ./dev of a folder that has the files of the sources that a page changes, and no
-# others. It compiles these and links programs with them, before the same ones of the library that is built: what
-# ./dev would do in minutes, in a second. $SOURCE and $BUILD are the sources and where they are built.
+# stand_in_dev.sh tree | build | check-fast ROOM - replaces ./dev in a folder that contains only the source files that a
+# page changes. It compiles these and links programs with them, before the objects of the built library: a second
+# instead of minutes. $SOURCE is the source folder, $BUILD its build folder.
 set -euo pipefail
 
 flags=(-std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -I. "-I$SOURCE" "-I$SOURCE/include" "-I$BUILD")
@@ -32,7 +32,7 @@ build() {
     changed=$(find compress -name '*.[ch]' -newer built 2>&1) || changed=all
     [ -n "$changed" ] || return 0
     for file in compress/*/*.c; do
-        # A file that no list names is in no library.
+        # A file that no list names belongs to no library.
         [ "$file" = compress/registry/codec_table.c ] || grep -q "$file" compress/*/local.mk
         cc "${flags[@]}" -c "$file" -o "$(basename "$file" .c).o"
     done
@@ -44,7 +44,7 @@ build() {
     touch built
 }
 
-check() { # room of tests: those that the page adds, and one of all texts of all rows
+check() { # room of tests: run the tests that the page adds, and one for all texts of all rows
     local test name status=0
 
     build

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The commands that docs/ names have options that there are: known_options.py.
+# Commands in docs/ use only existing options: known_options.py.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 build=$(cd "$build" && pwd)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples/exact: the hash of the sum does not depend on who sums, nor on how many.
+# examples/exact: the hash of the sum depends neither on the number of ranks nor on the algorithm.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Examples that run among the ranks and through a tribd, and examples of vectors that live in one.
+# Examples that run with and without a tribd, and examples with vectors in a tribd.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -9,7 +9,7 @@ run() { # RANKS, EXAMPLE
     timeout $((60 * slow)) "$build/tools/trib-run" -n "$1" -- "$build/examples/$2" >"$said" 2>&1
 }
 
-says() { # EXAMPLE, what it shows, what rank 0 prints
+says() { # EXAMPLE, property, expected output of rank 0
     run 3 "$1"
     [ "$(sed 's/^\[0\] *//' "$said" | tr '\n' ' ')" = "$3 " ]
     result $? "$1: $2"
@@ -26,7 +26,7 @@ TRIB_TRANSPORT=tcp all_say "over sockets"
 start_daemon one || finish
 TRIB_ALGORITHM=service service "one" all_say "through a tribd"
 
-fitted() { # EXAMPLE, what each rank has, PATTERN of it
+fitted() { # EXAMPLE, expected result of each rank, PATTERN of it
     TRIB_TRANSPORT=$transport service one run 3 "$1"
     result $? "$1: $transport: runs"
     [ "$(grep -c "$3" "$said")" = 3 ]

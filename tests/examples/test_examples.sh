@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Examples that ranks run alone or over each transport, and what they print.
+# Examples that run alone or over each transport, and their output.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 
@@ -15,7 +15,7 @@ run() { # as launch; sets example and code
     code=$?
 }
 
-# NAME, exit code (any: not 0), then COUNT (any: at least one) and PATTERN of lines that it printed
+# NAME, exit code (any: not 0), then COUNT (any: at least one) and PATTERN of output lines
 prints() {
     local name=$1 good=0 i got
     [ "$2" = "$code" ] || { [ "$2" = any ] && [ "$code" != 0 ]; } || good=1
@@ -26,7 +26,7 @@ prints() {
     result $good "${TRIB_TRANSPORT:+$TRIB_TRANSPORT: }$example: $name"
 }
 
-prints_words() { # NAME, all that it printed, as words, in the order of ranks
+prints_words() { # NAME, the whole output as words, in the order of ranks
     [ "$(sort "$said" | tr -s ' \n' ' ')" = "$2 " ]
     result $? "${TRIB_TRANSPORT:+$TRIB_TRANSPORT: }$example: $1"
 }
@@ -48,7 +48,7 @@ for transport in shm tcp; do
     export TRIB_TRANSPORT=$transport
     run 4 gossip
     prints "the mean of four ranks" 0 4 'mean 1.5$'
-    run 4 gossip_late # ranks of unlike speed
+    run 4 gossip_late # ranks of different speed
     prints "the mean of four ranks, with late parts" 0 4 'mean 1.500000$'
     run 3 overlap
     prints "each sum is right" 0 any "sums 3 6 9 12"
@@ -57,7 +57,7 @@ for transport in shm tcp; do
     run 4 abort_all
     prints "all ranks are told, and continue" 0 4 'rank 2 .*has called trib_comm_abort: the loss is NaN' \
         4 'of 4 continues'
-    # 3 * 2^62, which has no sign; (1 + 2 + 4) / 3 = 2.33, nearest 2.25
+    # 3 * 2^62, which is unsigned; (1 + 2 + 4) / 3 = 2.33, nearest 2.25
     run 3 elements
     prints "each kind of element is right" 0 any \
         "overflow 1, layers 0x7, samples 13835058055282163712, gradient 0x41"
@@ -76,7 +76,7 @@ for transport in shm tcp; do
     done
     run 3 sparse
     prints_words "the union of three ranks" "[0] 500000: 2 [0] 500001: 2 [0] 500002: 2 [0] 7: 12"
-    # Rank 0 dies by SIGKILL.
+    # SIGKILL kills rank 0.
     run "4 --grace 50" lost_rank
     prints "three ranks go on" 137 3 'of 3 has done 20 steps' any 'rank 0 .*is lost'
     run "4 --grace 50" rewind
@@ -101,7 +101,7 @@ TRIB_CHECK=none run 3 checked
 prints "without the check nobody is told" 0 0 "damaged"
 unset TRIB_TRANSPORT
 
-# A SIGINT to one rank ends the wait of all, and all say which.
+# SIGINT to one rank ends the wait of all ranks, and all report its number.
 example=interrupt
 launch 3 interrupt >"$said" 2>&1 &
 all_wait() { [ "$(grep -c waits "$said")" = 3 ]; }
@@ -113,8 +113,9 @@ prints "rank 0 waits" 0
 wait $!
 prints "all ranks say that rank 0 has given up" $code 3 "rank 0 .*process $pid.* has given up in barrier .* returned 2"
 
-# One of five ranks sends poison. The median and its like learn, the mean does not.
-off_by() { # OP: how far off the weights are
+# One of five ranks sends poisoned data. Robust operations such as the median converge; the mean
+# does not.
+off_by() { # OP: print the error of the weights
     launch 5 robust "$1" 2>&1 | tee "$said" | sed -n 's/.* are off by \([^;]*\);.*/\1/p'
 }
 for op in median trimmed-mean clipped-mean; do
@@ -126,7 +127,7 @@ off=$(off_by mean)
 awk -v off="${off:-0}" 'BEGIN { exit off >= 0 && off < 1 }'
 result $? "robust: mean: off by $off"
 
-# Ranks that meet without a launcher.
+# Ranks that connect without a launcher.
 meet() { # EXAMPLE, its arguments before rank and size
     local rank jobs=()
     example=$1 code=0
@@ -153,7 +154,7 @@ done
 code=$?
 prints "an address of another host is refused" 1 any "192.0.2.1 is no address of"
 
-# Rank 0 dies by SIGKILL, the others shrink, and a newcomer takes its place.
+# SIGKILL kills rank 0, the others shrink, and a newcomer takes its place.
 for transport in shm tcp; do
     export TRIB_TRANSPORT=$transport
     rm -f "$dir/place"

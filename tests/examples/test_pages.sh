@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# README.md and the guides of docs/: what they tell a reader to run is run, as run_pages.py says, with the programs
-# and the library of this build in the place of installed ones.
+# README.md and the guides in docs/: run_pages.py runs their commands with the programs and the library of this
+# build instead of installed ones.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 SOURCE=$(cd "${abs_top_srcdir:-.}" && pwd)
@@ -21,10 +21,10 @@ export PATH=$dir/bin:$BUILD/tools:$BUILD/perf:$BUILD/train/program:$BUILD/agg/da
 export PKG_CONFIG_PATH=$dir/pkgconfig LD_LIBRARY_PATH=$BUILD/.libs TRIB_MPI_MODULES=$BUILD/.libs
 export PYTHONPATH=$SOURCE/bindings/python PYTHONDONTWRITEBYTECODE=1 TRIBUTARY_LIBRARY=$BUILD/.libs/libtributary.so.0
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export TMPDIR=$dir # mpiruns that end remove what others begin to use
+export TMPDIR=$dir # an ending mpirun removes folders that a starting one uses
 unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC TRIB_SERVICE
 
-# The ports that pages name are theirs alone in a network of their own, where there may be one.
+# Use a private network namespace, if allowed, so that the ports of the pages are free.
 network=()
 if unshare --map-root-user --net ip link set lo up 2>/dev/null; then
     # shellcheck disable=SC2016 # the other shell expands

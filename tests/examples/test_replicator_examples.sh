@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples/replicator: each program learns in every kind, and with shares it has the same
-# bits in all synchronous ones.
+# examples/replicator: each program converges in every kind. With shares it has the same bits in
+# all synchronous kinds.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
@@ -18,7 +18,7 @@ started() { # RANKS PROGRAM KIND
     timeout $((60 * slow)) "$build/tools/trib-run" -n "$1" -- "$programs/$2" "$3" >"$said" 2>&1
 }
 
-learns() { # PROGRAM: what it has said is as good as it should be
+learns() { # PROGRAM: check that its output shows the expected accuracy
     awk -v program="$1" '
         { sub(/^\[0\] /, "") }
         program == "classifier" && $1 == "accuracy" && $2 > 80 { good = 1 }
@@ -27,7 +27,7 @@ learns() { # PROGRAM: what it has said is as good as it should be
         END { exit !good }' "$said"
 }
 
-word() { # NAME: what stands behind it
+word() { # NAME: print the value after it
     sed -n "s/.*$1 \([0-9a-f.]*\).*/\1/p" "$said"
 }
 
@@ -54,7 +54,7 @@ result $? "classifier workers:devices=2: half of the hidden units on each device
 ! started 3 classifier workers:devices=2 &&
     grep -q '3 ranks cannot be divided into replicas of 2 devices' "$said"
 result $? "three ranks are no replicas of two devices"
-# The tasks of trib-train, too.
+# Also run the tasks of trib-train.
 if [ -r /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz ]; then
     for kind in ps hybrid:groups=2; do
         service one timeout $((60 * slow)) "$build/train/program/trib-train" logreg \

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples/resume: N ranks save, M ranks go on, also with a tribd for either: what came out of both is
-# what was put in.
+# examples/resume: N ranks save and M ranks continue, either with or without a tribd. The sum of both
+# outputs equals the sum of the inputs.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source=tests/agg/daemon/daemons.sh
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 
-part() { # SERVICE or none, RANKS, FILE...: sets came, what came out on each of them
+part() { # SERVICE or none, RANKS, FILE...: set `came` to the sum, which all ranks print
     local how=()
     [ "$1" = none ] || how=(service "$1")
     (cd "$dir" && "${how[@]}" timeout $((60 * slow)) "$build/tools/trib-run" --tag none -n "$2" -- \
@@ -24,7 +24,7 @@ moves() { # BEFORE, AFTER, N, M
     first=$came all=$((3 * 31 * $3))
     part "$2" "$4" "$dir"/state.* || return 1
     echo "$first and $came of $all came out" >>"$said"
-    [ "$3" = 1 ] || [ "$first" -lt $all ] || return 1 # a rank alone holds nothing back
+    [ "$3" = 1 ] || [ "$first" -lt $all ] || return 1 # a single rank has no residual
     [ $((first + came)) = $all ]
 }
 

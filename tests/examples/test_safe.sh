@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples/safe: a run goes on where the one before was; tribctl shows and removes its snapshots.
+# examples/safe: a run continues where the previous one stopped; tribctl shows and removes its
+# snapshots.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The snippets that headers and documents print: each is compiled, word for word, in a program of tests/examples/snippets,
-# and run as it stands there and with a rank that dies in it.
+# Snippets in headers and documents: each is compiled verbatim in a program of tests/examples/snippets, and runs
+# unchanged and with a dying rank.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 # shellcheck source-path=SCRIPTDIR/../..
@@ -33,7 +33,7 @@ done
 compile trainer_header trainer_lost -DOF_HEADER
 result $? "trainer_lost compiles with the header's function"
 
-run() { # RANKS, PROGRAM, WORD…: those that are left have 50 s
+run() { # RANKS, PROGRAM, WORD…: surviving ranks have 50 s
     timeout -k 5 $((60 * slow)) "$build/tools/trib-run" -n "$1" --grace $((50 * slow)) -- "$dir/bin/$2" "${@:3}" >"$said" 2>&1
     code=$?
     echo "exit code $code" >>"$said"
@@ -43,7 +43,7 @@ said() { # NUMBER OF LINES, PATTERN
     [ "$(grep -cE -- "$2" "$said")" = "$1" ]
 }
 
-# Ranks that are left: 137 is the code of the one that was killed.
+# Surviving ranks; 137 is the exit code of the killed one.
 for fault in step end; do
     run 4 elastic $fault
     [ $code = 137 ] && said 3 'of 3: 20 steps$'
@@ -53,7 +53,7 @@ run 4 elastic wrong
 [ $code = 3 ] && said 4 'error at step 7: '
 result $? "elastic.h: another error ends the loop"
 
-# All strategies, each with a rank that dies in two of the places.
+# All strategies, each with a rank that dies at two of the positions.
 faults=(end last settle) turn=0
 for strategy in sync pipe:predict=0 local:period=4 diloco:period=4 easgd:period=4 lsgd:period=4 sgp osgp:tau=2 agp; do
     for fault in compute ${faults[turn % 3]}; do

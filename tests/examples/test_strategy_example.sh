@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# examples/strategy: each strategy that needs no service finds the weights; a wrong text is refused on all ranks.
+# examples/strategy: each strategy that needs no service finds the weights; all ranks reject an
+# invalid text.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 

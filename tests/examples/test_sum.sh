@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The first program that people see stands in three places: examples/sum.c, the comment
-# of tributary.h, README.md. They must be the same program.
+# Three copies of the first program must be identical: examples/sum.c, the comment of tributary.h
+# and README.md.
 
 cd "${abs_top_srcdir:-$(dirname "$0")/../..}" || exit 1
 # shellcheck source=tests/harness/tap.sh

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The loop of tributary/elastic.h. Rank 1 dies in step 7, or before the last barrier,
- * or another error comes:
+ * or another error occurs:
  *
  *     trib-run -n 4 --grace 60 -- elastic step|end|wrong
  */

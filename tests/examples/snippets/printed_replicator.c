@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls of tributary/replicator.h and docs/replicator.md. With a number rank 1 dies
- * in that step, or, as "fail", replica 1 says what is wrong with a sample.
+ * The calls of tributary/replicator.h and docs/replicator.md. With a number, rank 1
+ * dies in that step. With "fail", replica 1 reports an invalid sample.
  */
 #include <signal.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This runs what docs/feedback.md prints. Rank 1 dies after a checkpoint: the others
- * load the states of all ranks into a plan of their smaller communicator, and what the
- * codecs held back comes out.
+ * Run the code of docs/feedback.md. Rank 1 dies after a checkpoint: the others load the
+ * states of all ranks into a plan of their smaller communicator, and later sums include
+ * the residuals of the codecs.
  *
  *     trib-run -n 3 --grace 60 -- state FOLDER
  */
@@ -90,7 +90,7 @@ static void *read_file(int rank, size_t *bytes_out)
     return bytes;
 }
 
-/* The ranks that are left load what all have saved. */
+/* Load the states of all former ranks into the surviving ranks. */
 static void load(trib_plan_t *plan)
 {
     const int savers = RANKS, rank = trib_rank(comm), ranks = trib_size(comm);
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     after = total(plan);
     if (trib_allreduce(comm, NULL, &after, 1, TRIB_F64, TRIB_SUM) != TRIB_OK)
         fail("sum");
-    /* A mean divides what is held back by the number of ranks. */
+    /* A mean divides the residual by the number of ranks. */
     printf("held back: %.4f before, %.4f after\n", before / RANKS,
            after / trib_size(comm));
     trib_plan_free(plan);

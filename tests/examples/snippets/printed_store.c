@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls of tributary/store.h. With a word rank 1 dies behind its push: what the
- * store has does not depend on it.
+ * The calls of tributary/store.h. With an argument, rank 1 dies after its push: the
+ * store is not affected.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of docs/training.md for ranks that are lost, and the function of
- * tributary/train.h. Rank 1 dies before it ends a step, while it waits in one, in the
- * last step, or while it waits for the model; or another error comes:
+ * The loop of docs/training.md for lost ranks, and the function of tributary/train.h.
+ * Rank 1 dies before it ends a step, while it waits in one, in the last step, or while
+ * it waits for the model; or another error occurs:
  *
  *     trib-run -n 3 --grace 60 -- trainer_lost STRATEGY compute|end|last|settle|wrong
  */
@@ -46,7 +46,7 @@ static int idle(void *arg)
     return 0;
 }
 
-/* The others do not come before the victim has waited for them, and died of it. */
+/* The others continue only after the victim has waited for them and died. */
 static void await_death(void)
 {
     for (int i = 0; i < 20000 && kill(victim_pid, 0) == 0; i++)
