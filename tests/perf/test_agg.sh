@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# trib-perf agg as a user runs it: with a tribd of its own and with another, what is right, who
-# is named when something is lost, and what it says to nonsense.
+# trib-perf agg as a user runs it, with its own tribd and with another one: correct results, the
+# name of a lost participant, and messages for wrong arguments.
 # shellcheck disable=SC2317 # the functions are called, by others
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -10,19 +10,19 @@
 agg=("$perf" agg)
 own=("${agg[@]}" --tribd "$build/agg/daemon/tribd")
 
-try() { # NAME, expected exit code, words that must be said, arguments
+try() { # NAME, expected exit code, required words of the output, arguments
     expect "$1" "$2" "$3" "${own[@]}" "${@:4}"
 }
 
-column() { # NAME of a column of the csv in $said: its values
+column() { # NAME of a column: print its values in the csv in $said
     awk -v name="$1" -F , '
-        # the text of codecs may have commas
+        # texts of codecs may contain commas
         { while (match($0, /"[^"]*"/)) $0 = substr($0, 1, RSTART - 1) "text" substr($0, RSTART + RLENGTH) }
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
         { print at ? $at : "no such column" }' "$said"
 }
 
-# --- what is right ---
+# --- correct results ---
 
 quick=(--jobs 3 --workers 2 --iters 4 --check --csv -)
 for sizes in 8 4K,300004; do
@@ -59,7 +59,7 @@ if ! missing jq "json has the jobs"; then
     result $? "json has the jobs"
 fi
 
-# --- another's service ---
+# --- an external service ---
 
 start_daemon one || finish
 service "one" expect "a service that runs" 0 "fell back" "${agg[@]}" --jobs 3 --iters 3 --sizes 64K \
@@ -73,14 +73,14 @@ TRIB_SERVICE_JOB=mine service "one" expect "names of one's own" 0 "input" "${agg
 said_by one "job mine.1: 2 ranks"
 result $? "names of one's own are known there"
 
-# --- what is lost is named ---
+# --- the name of a lost participant ---
 
 service "one" job agg agg --jobs 3 --sizes 64K --seconds 300 --check
 served() { status_of one '[.jobs[].operations] | length == 3 and min > 3'; }
 ! missing jq "a service that is killed" || finish
 within 60 served
 result $? "three jobs are served"
-# to the parent alone; bash has what it starts in the background ignore SIGINT
+# only the parent gets the signal; bash makes background processes ignore SIGINT
 shown=("$dir/agg.log")
 kill -TERM "${job_pid[agg]}"
 patience=30 ended agg 143

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A bench that Ctrl-C ends has its tables: of the launches that were through, with their number.
+# A bench interrupted by Ctrl-C prints tables of the finished launches, with their number.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
 
-gone() { # FILE with a process id: it has ended, whoever is to wait for it
+gone() { # FILE with a process id: succeed when it has ended, even as a zombie
     local state
     for _ in {1..100}; do
         state=$(ps -o stat= -p "$(cat "$1")")
@@ -25,12 +25,12 @@ cat >"$dir/bench" <<'SCRIPT'
 . "$1/bench/driver.sh"
 rounds=50
 take_arguments "$2/build" "$2/out"
-launch() { # the third one waits, as a long one does, for what it has started
+launch() { # the third launch waits for its child, as a long one does
     if [ "$round" = 3 ]; then
         sleep 3601 &
         echo $! >"$to/child"
         mktemp -d "$to/store.XXXXXX" >"$to/store"
-        # shellcheck disable=SC2064 # as gloo has it
+        # shellcheck disable=SC2064 # like the launches of gloo
         trap "rm -rf '$(cat "$to/store")'" EXIT
         trap 'exit 143' TERM
         kill -INT "$script"
@@ -104,7 +104,7 @@ for ((i = 0; i < 200; i++)); do
     ! grep -q "^ *size" "$said" || break
     sleep 0.05
 done
-sleep 0.3 # behind its first samples
+sleep 0.3 # after its first samples
 kill -INT "$pid"
 wait "$pid"
 [ $? = 130 ] && grep -qE "interrupted: only [12] of 3 sizes" "$said" && grep -q '"interrupted": true' "$dir/some.json"

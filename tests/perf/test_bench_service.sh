@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What perf/bench/service.sh makes of launches, whose tables are reckoned here by hand, and what it
-# says of a wrong command line.
+# Tables that perf/bench/service.sh computes from launches, compared with values computed by hand;
+# and its messages for a wrong command line.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
 
-# PART, row that its tables have; launches "case,contender,bytes,ms[,nmse,wire bytes]" on standard input
+# PART, expected row of its tables; launches "case,contender,bytes,ms[,nmse,wire bytes]" on
+# standard input
 table() {
     {
         echo header
@@ -18,7 +19,7 @@ table() {
     result $? "$1: $2"
 }
 
-# iperf3's 0.8 Gbit/s, in place of a time in µs: 25 MB take 250 ms.
+# 0.8 Gbit/s from iperf3, in place of a time in µs: 25 MB take 250 ms.
 dense=1gbit,iperf3,0,0.0008$'\n'
 for ms in 260 300 255 270 265; do dense+=1gbit,tribd,25000000,$ms$'\n'; done
 dense+=1gbit,gloo,25000000,400$'\n'1gbit,ring,25000000,371
@@ -28,7 +29,7 @@ table dense "| 25 MB | ring | 4 | 371.0 [371.0-371.0] | 1.48 | 1.85 | 1.00 |" <<
 table dense "| 1.04 ✓ | 1.30 | 1.15 ✗ |" <<<"1gbit,iperf3,0,0.0008
 1gbit,tribd,25000000,260
 1gbit,openmpi,25000000,300"
-table dense "| - | 1.30 | - |" <<<"1gbit,tribd,25000000,260" # nothing beside it
+table dense "| - | 1.30 | - |" <<<"1gbit,tribd,25000000,260" # no contender to compare with
 table blocks "| 25 MB | 1 % | 3.94 % | 40.0 [40.0-40.0] | 0.20 | 15.00 | 0.04 |" <<<"dense,tribd,25000000,200
 dense,gloo,25000000,600
 0.01-own,sparse,25000000,40,0,1000000"
@@ -41,7 +42,8 @@ table hierarchy "| 3.00 [3.00-3.00] | 4.00 [4.00-4.00] | - | 4.00 [4.00-4.00] | 
 1gbit,leaders-1,4096,3
 1gbit,leaders-2,4096,4
 1gbit,leaders-auto,4096,4"
-# With the number that it chose, here in place of a time in us, its launches are those of that number, too.
+# The chosen number of leaders is in place of a time in us. Launches with that number also count as
+# the chosen ones.
 table hierarchy "| 3.00 [3.00-3.00] | 2.90 [2.90-2.90] | - | 1: 4.00 [4.00-4.00] | - | 1.43 ✓ | 1.21 ✗ |" \
     <<<"1gbit,chosen,4096,0.001
 1gbit,ring,4096,5

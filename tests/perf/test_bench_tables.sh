@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tables that the scripts of perf/bench make of launches, checked against values computed by hand, and perf/cost.
+# Tables that the scripts of perf/bench compute from launches, compared with values computed by
+# hand, and perf/cost.
 # shellcheck source=tests/harness/tap.sh disable=SC2016 # awk expands
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
@@ -11,7 +12,7 @@ begin() { # BENCH, awk expression of a launch's row, its launches
     awk -F, "BEGIN { print \"header\" } { print NR \",near,near,\" $2 }" <<<"$3" >"$dir/runs.csv"
 }
 
-table() { # row that the table has, page to compare with
+table() { # expected row of the table, page to compare with
     awk -v page="${2:-}" -f "$perf/bench/tables.awk" -f "$perf/bench/$bench.awk" "$dir/runs.csv" >"$said" 2>&1
     grep -qF -- "$1" "$said"
     result $? "$bench: $1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# trib-perf groups and neighbors: rows beside an all-reduce of the same bytes.
+# trib-perf groups and neighbors: rows are compared with an all-reduce of the same bytes.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf

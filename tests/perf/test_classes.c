@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The inequalities of the three classes of biased compression hold for every codec with
- * what is proved of it, on drawn and on adversarial vectors; and
- * tests/regress/classes.csv, of which docs/codec-loss.md has the table, is what is
- * measured. After a wanted change:
+ * its proven constants, on drawn and on adversarial vectors. The measured values match
+ * tests/regress/classes.csv, the table in docs/codec-loss.md. After an intended change:
  *
  *     trib-perf codec --classes --csv tests/regress/classes.csv CODEC…
  */
@@ -125,7 +124,7 @@ static void check_row(char *line)
     assert_true(codec_classes_measured(codec, &both[0]));
     for (int i = 0; i < FIGURES; i++) {
         now = (const double *)&both[i % 2] + i / 2;
-        /* A delta of thousands is one over what is left of 1. */
+        /* A delta of thousands is the reciprocal of a small difference from 1. */
         if (!(fabs(*now - old[i]) <= (i < 6 ? 0.02 : 0.1) * fabs(old[i]) + 1e-9))
             fail_msg("%s: figure %d is %g, and %g in the table", text, i, *now, old[i]);
     }

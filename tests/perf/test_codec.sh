@@ -6,12 +6,12 @@
 perf=$build/perf/trib-perf
 expect_seconds=100
 
-# NAME, expected exit code, words that must be said, arguments
+# NAME, expected exit code, required words of the output, arguments
 codec() {
     expect "$1" "$2" "$3" "$perf" codec "${@:4}"
 }
 
-# field COLUMN - of the first row of $dir/out.csv
+# field COLUMN - print it from the first row of $dir/out.csv
 field() {
     sed 's/^"[^"]*"//' "$dir/out.csv" | awk -F, -v name="$1" \
         'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[name] }'

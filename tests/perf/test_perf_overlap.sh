@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-perf allreduce --overlap: what it prints, and what perf/bench/overlap.sh makes of that. No
-# figure is judged here; their arithmetic is tests/perf/coll/test_overlap_bounds.c.
+# trib-perf allreduce --overlap: its output, and the table of perf/bench/overlap.sh. This test
+# does not check the figures; tests/perf/coll/test_overlap_bounds.c checks their arithmetic.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf

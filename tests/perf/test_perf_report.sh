@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What trib-perf makes of results: compare, report, --compare, --plot and --html.
+# Reports of trib-perf on results: compare, report, --compare, --plot and --html.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
@@ -23,7 +23,7 @@ echo '{"format": 1, "tributary": "0.1.0", "results": []}' >"$dir/none.json"
 echo '{"a": 1}' >"$dir/strange.json"
 head -c 300 "$dir/old.json" >"$dir/half.json"
 
-compare() { # NAME, expected exit code, words that must be said, arguments
+compare() { # NAME, expected exit code, required words of the output, arguments
     expect "$1" "$2" "$3" "$perf" compare "${@:4}"
 }
 compare "the same" 0 "2 rows: 0 slower beyond the spread, 0 faster" "$dir/old.json" "$dir/old.json" --fail-above 1.1
@@ -51,7 +51,7 @@ compare "three files" 2 "compare takes two files" a b c
 compare "a limit below 1" 2 "is not a number of at least 1" "$dir/old.json" "$dir/old.json" --fail-above 0.5
 refuse_full "a comparison onto a full disk" "$perf" compare "$dir/old.json" "$dir/old.json"
 
-# --- behind a measurement ---
+# --- after a measurement ---
 
 sum=(allreduce -n 2 --sizes "8,1M" --iters 3 --warmup 1)
 expect "a measurement beside a file" 0 "2 rows:" "$perf" "${sum[@]}" --compare "$dir/old.json" --json "$dir/new.json"
@@ -80,7 +80,7 @@ fi
 
 # --- pages ---
 
-report() { # NAME, expected exit code, words that must be said, arguments
+report() { # NAME, expected exit code, required words of the output, arguments
     expect "$1" "$2" "$3" "$perf" report "${@:4}"
 }
 well_formed() { # NAME, FILE
@@ -175,8 +175,8 @@ expect "no peers" 2 "there is no run-peer.sh in $dir/none" "${peers[@]}" --peers
 expect "peers of another type" 2 "--peers requires allreduce -n RANKS with f32 and sum" "${peers[@]}" --peers="$dir/peers" --dtype f64
 expect "peers of no ranks" 2 "--peers requires allreduce -n RANKS" "$perf" allreduce --peers
 
-# A browser counts texts that cover each other or are cut off, and says how wide the page is: in frames, as
-# windows have a least width. The script is in these copies alone.
+# A browser counts overlapping and truncated texts and reports the width of the page. It uses frames,
+# because windows have a minimum width. Only these copies contain the script.
 frame() { # PAGE WIDTH THEME
     echo "<iframe style=\"width:$2px;height:9000px;border:0;color-scheme:$3\" srcdoc=\""
     { sed 's|</body></html>||' "$1" && echo "<script>" && cat "$dir/look.js" && echo "</script></body></html>"; } |

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-perf put as a user runs it: both forms, strangers, peers that die, nonsense.
+# trib-perf put as a user runs it: both forms, unauthenticated peers, dying peers, wrong
+# arguments.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
@@ -10,22 +11,22 @@ expect_seconds=100
 unset TRIB_TRANSPORT TRIB_TIMEOUT_MS
 export TRIB_BOOT_TIMEOUT_MS=20000
 
-# NAME, expected exit code, words that must be said, arguments
+# NAME, expected exit code, required words of the output, arguments
 put() {
     expect "$1" "$2" "$3" "$perf" put "${@:4}"
 }
 
-# serve TAG - a server at a free port of this host: sets port and server, a process.
+# serve TAG - start a server at a free port of this host; set port and server, its pid.
 serve() {
     local tries waited
     for ((tries = 0; tries < 20; tries++)); do
         port=$((20000 + (RANDOM + $$) % 10000))
-        : >"$dir/said.$1" # the last server's word must not pass for this one's
+        : >"$dir/said.$1" # remove the output of the previous server
         "$perf" put --listen "127.0.0.1:$port" >"$dir/said.$1" 2>&1 </dev/null &
         server=$!
         for ((waited = 0; waited < 600; waited++)); do
             ! grep -q "listening at port" "$dir/said.$1" || return 0
-            kill -0 "$server" 2>/dev/null || break # the port is another's
+            kill -0 "$server" 2>/dev/null || break # another process has the port
             sleep 0.05
         done
         wait "$server"
@@ -33,7 +34,7 @@ serve() {
     return 1
 }
 
-# served NAME, expected exit code, words of the server
+# served NAME, expected exit code, required words of the server
 served() {
     wait "$server"
     local got=$?
@@ -70,7 +71,7 @@ result $? "json has results and the machine"
 put "damage is counted" 1 "bytes are wrong" --transport shm+corrupt:nth=3 --check \
     --iters 50 --sizes 64
 
-# Strangers: the server tells of them and serves the client that comes after.
+# Unauthenticated peers: the server reports them and serves the next client.
 serve server
 for words in 'GET / HTTP/1.0\r\n\r\n' '' 'PbrT\001\000\000\000\377\377\377\377\000\000\000\000'; do
     # shellcheck disable=SC2059 # words are for printf
@@ -98,7 +99,7 @@ TRIB_BOOT_TIMEOUT_MS=20000 serve server
 put "a port in use" 1 "is in use" --listen "127.0.0.1:$port"
 put "an address of another host" 1 "is not an address of this host" --listen 192.0.2.1:7100
 
-# A server that dies in the middle, and a client. Each has measured for a while before.
+# A server that dies during the measurement, and a client.
 for transport in shm tcp; do
     for victim in server client; do
         TRIB_BOOT_TIMEOUT_MS=20000 serve server

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both sides of trib-perf put as threads: the phases over each transport, and what a
- * transport that does wrong looks like.
+ * Both sides of trib-perf put as threads: the phases over each transport, and the
+ * symptoms of a faulty transport.
  */
 #include "tests/harness/tribtest.h"
 
@@ -15,7 +15,7 @@ struct job {
     const char *transport;
     struct put_args args;
     size_t bytes;
-    bool rude; /* the client asks for what cannot be */
+    bool rude; /* the client sends an impossible request */
     int fds[2];
     struct trib_config cfg;
     struct put_result result;
@@ -139,7 +139,7 @@ TEST(test_damage_is_counted)
     assert_true(job.result.wrong > 0);
 }
 
-/* A write that never comes: the next one is not what was due. */
+/* A write is lost: the next write is not the expected one. */
 TEST(test_loss_is_seen)
 {
     struct job job = plain("shm+drop:nth=40", 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stream between the sides of trib-perf put, against strangers: each ends in a
- * status and a sentence, within its deadline.
+ * The stream between the sides of trib-perf put, with untrusted peers: each ends with a
+ * status and an error message within its deadline.
  */
 #include "tests/harness/tribtest.h"
 

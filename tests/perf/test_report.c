@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Documents of --json as rows, two of them beside each other, and bars.
- */
+/* Documents of --json as rows, two of them side by side, and bars. */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -201,7 +199,8 @@ TEST(test_times)
                             cases[i].text);
 }
 
-/* Two points: the second is further right and up; what is not above 0 is left out. */
+/* Two points: the second is further right and up; values that are not above 0 are
+ * omitted. */
 TEST(test_chart)
 {
     const struct svg_chart chart = {"t", SVG_SIZE, SVG_TIME, 300, true, false};
@@ -236,7 +235,7 @@ TEST(test_chart)
     free(text);
 }
 
-/* Names tell what differs; the first stands below the ratio. */
+/* Runs are named by their differences; the first run is the reference of the ratio. */
 TEST(test_page)
 {
     struct report_file files[2] = {document(ROW(8, 9, 10, 11) "," ROW(64, 9, 10, 11)),
@@ -263,7 +262,8 @@ TEST(test_page)
     report_file_close(&files[1]);
 }
 
-/* The time of a codec that pays up to 4 Gbit/s, beside the dense sum, at one rate. */
+/* Return a document with the times of a codec that pays off up to 4 Gbit/s, next to the
+ * dense sum, at one rate. */
 static struct report_file link_document(int ranks, double gbps)
 {
     char rows[512];
@@ -328,7 +328,7 @@ TEST(test_limit)
     report_file_close(&file);
 }
 
-/* A collective's row without a rate has that of the bus. */
+/* A collective's row without a rate gets its bus rate. */
 TEST(test_rates)
 {
     struct report_file file = document("{\"bytes\": 8000, \"p50_us\": 10}");

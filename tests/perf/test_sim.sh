@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-sim: times beside the closed form, bytes beside trib-info --schedule, and what it refuses.
+# trib-sim: times compared with the closed form, bytes with trib-info --schedule, and rejected
+# arguments.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 sim=$build/perf/sim/trib-sim
 info=$build/tools/trib-info
-# No processor and no headers of TCP: links alone, of 1.25e8 B/s and 500 us.
+# No processor time and no TCP headers: only links of 1.25e8 B/s and 500 us.
 links=(--message-time 0us --copy-rate 1e6 --sum-rate 1e6 --mtu 0 --rate 1gbit --latency 500us)
 
-# field COLUMN ARGUMENT… - of the one row
+# field COLUMN ARGUMENT… - print it from the only row
 field() {
     "$sim" --csv - "${@:2}" | sed 's/"[^"]*"/codec/' | awk -F, -v name="$1" \
         'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[name] }'
@@ -19,13 +20,13 @@ near() {
     awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && d <= a * p / 100) }'
 }
 
-# 2 (p - 1) hops of two links, each with a part of the vector and two heads of 32 bytes.
+# 2 (p - 1) hops of two links, each with a part of the vector and two headers of 32 bytes.
 for p in 3 16; do
     wanted=$(awk -v p=$p 'BEGIN { print 2 * (p - 1) * (1e-3 + (4194304 / p + 64) / 1.25e8) }')
     near "$wanted" "$(field time_s --ranks $p --bytes 4M --chunk 4M "${links[@]}")" 1
     result $? "a ring of $p takes 2 (p - 1) (alpha + n beta / p)"
 done
-# The slots of a star's aggregator fill its link: all ranks' vectors go through it.
+# The slots of a star's aggregator fill its link: the vectors of all ranks pass through it.
 wanted=$(awk 'BEGIN { print 8 * 4194304 / 1.25e8 }')
 near "$wanted" "$(field time_s --algorithm service --aggregators 1 --ranks 8 --bytes 4M "${links[@]}")" 3
 result $? "8 vectors into one aggregator take 8 vectors' time"
@@ -45,7 +46,7 @@ near "$(awk -v t="$alone" 'BEGIN { print t + 0.5 }')" \
 result $? "all wait for a rank that is late"
 [ "$(field fabric_bytes_most --ranks 16 --bytes 1M --topology fat-tree:4)" -gt 0 ]
 result $? "a fat tree has links between its switches"
-# 1 - (1 - 0.01)^64 of the elements are in the union of 64 selections of 1 %: two floats in five.
+# The union of 64 selections of 1 % has 1 - (1 - 0.01)^64 of the elements: two floats in five.
 awk -v few="$(field host_bytes_mean --algorithm direct --ranks 2 --bytes 1M --codec topk:ratio=0.01)" \
     -v many="$(field host_bytes_mean --algorithm direct --ranks 64 --bytes 1M --codec topk:ratio=0.01)" \
     'BEGIN { exit !(many > 20 * few) }'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# trib-perf store: pushes and pulls of a store beside all-reduces of the same bytes.
+# trib-perf store: pushes and pulls of a store compared with all-reduces of the same bytes.
 # shellcheck source-path=SCRIPTDIR/../..
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"

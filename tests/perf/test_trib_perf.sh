@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# trib-perf as a user runs it: every collective, outputs, and what it says to nonsense.
+# trib-perf as a user runs it: every collective, outputs, and messages for wrong arguments.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=$build/perf/trib-perf
 
-try() { # NAME, expected exit code, words that must be said, arguments
+try() { # NAME, expected exit code, required words of the output, arguments
     expect "$1" "$2" "$3" "$perf" "${@:4}"
 }
 
@@ -75,7 +75,7 @@ for transport in "${transports[@]}"; do
         gradiveq:slice=64,kept=8,train=1,coded=9 \
         gradiveq:slice=64,kept=8,train=1,coded=9+int8:bucket=64; do
         case $row in
-        lgc | lgc-ps) row=$row:ratio=0.5,dense=0,train=1 ;; # of chunks so small
+        lgc | lgc-ps) row=$row:ratio=0.5,dense=0,train=1 ;; # the chunks are small
         esac
         TRIB_TRANSPORT=$transport try "allreduce by codec $row over $transport" 0 "$row" \
             allreduce -n 2 --check --codec "$row" --iters 2 --warmup 1 --sizes 4K,200004
@@ -101,7 +101,7 @@ try "a broadcast has no feedback" 2 "sums nothing" broadcast -n 2 --codec topk \
     --feedback ef14
 try "a broadcast has no op" 0 "broadcast f32, codec none" broadcast -n 2 --iters 3 \
     --sizes 8
-# A tenth of the blocks is what is sent; where each rank draws its own, sums have more.
+# A tenth of the blocks is sent; where each rank draws its own blocks, sums have more.
 for density in 0.01 0.3,same 1; do
     try "pairs, density $density" 0 "pairs, 3 ranks" allreduce -n 3 --check --call pairs \
         --density "$density" --iters 3 --warmup 1 --sizes 0,8,100004
@@ -119,8 +119,8 @@ for codec in none topk:ratio=0.05 int8 qsgd thc; do
     try "sparse inputs by codec $codec" 0 "codec $codec," allreduce -n 3 --check --in-place \
         --codec "$codec" --density 0.02,same --iters 3 --warmup 1 --sizes 8,1M
 done
-# A byte that is spoilt on the way: of a contribution, whose sum is wrong on both ranks, or of a
-# result, which is then another one on the ranks.
+# A corrupted byte in a contribution makes the sum wrong on both ranks. In a result it makes the
+# ranks' results differ.
 for words in "the result of rank 1 is wrong: element" "ranks 0 and 1 have different results: element"; do
     for nth in 3 4 5 6 7 8; do
         TRIB_ZERO_COPY=0 TRIB_TRANSPORT=shm+nomap+corrupt:nth=$nth timeout $((60 * slow)) "$perf" \
@@ -186,7 +186,7 @@ for stream in 0 1 2; do
     esac
     result $? "descriptor $stream is closed"
 done
-limited() { # KiB, words, exit code, arguments: below ulimit -f, through pipes
+limited() { # KiB, words, exit code, arguments: run below ulimit -f, with output through pipes
     local text
     text=$(
         ulimit -f "$1"
@@ -196,7 +196,7 @@ limited() { # KiB, words, exit code, arguments: below ulimit -f, through pipes
     echo "$text" >"$said"
     [[ $text == *"$2"*"exit code $3" ]]
 }
-starts() { # NAME: else skips what it names
+starts() { # NAME: succeed if the program starts, else skip NAME
     [ "$slow" = 1 ] || limited 0 "" 0 --version || { skip "$1" "a sanitizer ends its program there" && return 1; }
 }
 if starts "no file may be made: ulimit -f 0"; then
@@ -214,7 +214,7 @@ if [[ " ${transports[*]} " != *" ucx "* ]]; then
 elif ! unshare --map-root-user --mount true 2>/dev/null; then
     skip "shared memory of UCX" "no name space of mounts can be made"
 else
-    # shellcheck disable=SC2016 # expanded by that shell
+    # shellcheck disable=SC2016 # that shell expands it
     UCX_TLS=sm,tcp,self TRIB_TRANSPORT=ucx expect "UCX with a small /dev/shm" 1 \
         "/dev/shm has less than 64 MiB free" unshare --map-root-user --mount sh -c \
         'mount -t tmpfs -o size=64k none /dev/shm && exec "$0" allreduce -n 2 --sizes 8' "$perf"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# trib-perf calibrate: it measures, its file is used by all ranks or by none, and what it
-# cannot do is said.
+# trib-perf calibrate: it measures, all ranks or none use its file, and it reports missing
+# capabilities.
 
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -28,7 +28,7 @@ expect "measured anew" 0 "slowest" "$perf" calibrate -n 2 --out "$file"
 links 1
 result $? "it stands there once"
 
-# RANKS' PROGRAM - the algorithm, as a plan explains it.
+# RANKS' PROGRAM: run it and check the algorithm that a plan explains.
 explained() { # NAME WORDS COMMAND...
     expect "$1" 0 "$2" "${@:3}" "$perf" allreduce --sizes 64K --iters 3 --explain
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks of lossy results: simple stand-ins play the codecs; right results must pass,
- * and a rank that is left out must be seen.
+ * Checks of lossy results with simple stand-ins for codecs: valid results must pass,
+ * and a missing rank must be detected.
  */
 #include "tests/harness/tribtest.h"
 
@@ -99,7 +99,8 @@ static const struct scene scenes[] = {
     {"natural", code_natural, true},
 };
 
-/* The sum of what the ranks put in, `times` of rank 1 from element `from` on. */
+/* Sum the contributions of the ranks; from element `from` on, rank 1 counts `times`
+ * times. */
 static void sum(const struct perf_oracle *o, const struct scene *s, int times, int from,
                 float *out)
 {
@@ -155,14 +156,15 @@ TEST(test_right)
         }
 }
 
-/* A rank is left out, all of it or (but for topk) the last third, or is there twice. */
+/* One rank is missing, wholly or (except for topk) in the last third, or counts
+ * twice. */
 TEST(test_lost)
 {
     struct perf_verdict verdict;
 
     for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++) {
         const struct scene *s = &scenes[i];
-        /* Two bits, encoded eight times, are noise a hundred times what is summed. */
+        /* Two bits, encoded eight times, add noise a hundred times the sum. */
         int most = strcmp(s->codec, "qsgd:bits=2") == 0 ? 3 : RANKS_MOST;
         for (int ranks = 2; ranks <= most; ranks++) {
             judge(s, ranks, 0, 0, &verdict);

@@ -5,7 +5,7 @@
 
 #define about(a, b) assert_true((a) > 0.999999 * (b) && (a) < 1.000001 * (b))
 
-/* 1 GB of floats by 4 ranks, at 10, 2, 6 and 3 GB/s, of which 0.5 GB are sent. */
+/* 1 GB of floats on 4 ranks at 10, 2, 6 and 3 GB/s; the link carries 0.5 GB. */
 static const struct perf_overlap_alone alone = {.Bps = {10e9, 2e9, 6e9, 3e9},
                                                 .link_cpu_s = 0.1e-9};
 
@@ -41,7 +41,7 @@ TEST(test_slowest_stage)
     about(o.bound_GBps, 3);
     about(o.reached_GBps, 2.5);
     about(o.part, 2.5 / 3);
-    /* 0.1 + 0.125 + 1 / 3 s of codec and sums, and 0.05 s for what is sent. */
+    /* 0.1 + 0.125 + 1 / 3 s of codec and sums, and 0.05 s for sending. */
     about(o.core_GBps, 1 / (0.1 + 0.125 + 1.0 / 3 + 0.05));
     about(o.core_part, 2.5 / o.core_GBps);
 }

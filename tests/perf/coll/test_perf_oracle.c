@@ -65,12 +65,12 @@ TEST(test_damage_is_seen)
     perf_oracle_compare(&o, result, &damaged);
     assert_int_equal(damaged.wrong, 3);
     assert_int_equal(damaged.wrong_elements, 3);
-    assert_int_equal(damaged.first, 0); /* what the sentence says is of this one */
+    assert_int_equal(damaged.first, 0); /* the error message describes this element */
     assert_true(damaged.got == (double)result[0]);
     assert_true(fabs(damaged.want + 0.001 - damaged.got) < 1e-5 &&
                 damaged.tolerance < 1e-4);
     assert_true(damaged.hash != whole.hash);
-    /* A codec of which nothing is known may be off, but not by infinity. */
+    /* The error of an unknown codec may have any finite size. */
     o.loss.kind = PERF_LOSS_UNKNOWN;
     perf_oracle_compare(&o, result, &damaged);
     assert_int_equal(damaged.wrong, 1);
@@ -104,7 +104,7 @@ TEST(test_located)
     }
     perf_oracle_compare(&o, result, &verdict);
     assert_int_equal(verdict.wrong, 0);
-    result[COUNT - 1] ^= 1 << 20; /* that of another rank */
+    result[COUNT - 1] ^= 1 << 20; /* the index of another rank */
     perf_oracle_compare(&o, result, &verdict);
     assert_int_equal(verdict.wrong, 1);
     o.op = TRIB_MAXLOC;

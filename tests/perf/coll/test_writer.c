@@ -151,7 +151,7 @@ TEST(test_json, make_place, remove_place)
     json_decref(all);
 }
 
-/* A run that ends early leaves what stood there before, and nothing beside it. */
+/* A run that ends early keeps the old file and leaves no other file in its folder. */
 TEST(test_unfinished, make_place, remove_place)
 {
     struct perf_args args = arguments(*state);
