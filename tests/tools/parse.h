@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Command lines in tests: "allreduce -n 2" in, exit code and sentence out.
+ * Command lines in tests: the input is "allreduce -n 2", the output an exit code and a
+ * message.
  */
 #ifndef TESTS_TOOLS_PARSE_H
 #define TESTS_TOOLS_PARSE_H

@@ -77,7 +77,7 @@ TEST(test_all)
     perf_args_free(&args);
 }
 
-/* Blocking calls know no codec: naming one makes it a plan. */
+/* Blocking calls do not accept a codec: naming one makes the call a plan. */
 TEST(test_plan)
 {
     struct perf_args args;

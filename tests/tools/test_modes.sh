@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Options that would have no effect in a mode of a program are refused: each option of trib-train in each of its modes.
+# Each option of trib-train is rejected in the modes in which it would have no effect.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 train=$build/train/program/trib-train
@@ -64,14 +64,14 @@ for mode in fit code kind rows stragglers list; do
     taken=""
     while read -r option value modes; do
         [[ " $modes " == *" $mode "* ]] && continue
-        case "$mode $option" in "fit code" | "fit kind" | "kind code") continue ;; esac # it chooses another mode
+        case "$mode $option" in "fit code" | "fit kind" | "kind code") continue ;; esac # the option selects another mode
         refuses "$mode" "$option" "$value" || taken="$taken --$option"
     done <"$dir/options"
     echo "taken: $taken" >"$said"
     [ -z "$taken" ]
     result $? "trib-train ${words[$mode]}: options without effect are refused"
 done
-# Other programs, whose options depend on one another.
+# Other programs with options that depend on each other.
 perf=$build/perf/trib-perf
 refused() { # WORDS, COMMAND…
     expect "${2##*/} ${*:3}" 2 "$1" "${@:2}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Scripts of ranks are expanded by the ranks.
+# The ranks expand their scripts.
 # shellcheck disable=SC2016
-# Ranks in namespaces of their own, as containers have them.
+# Ranks in separate namespaces, like those of containers.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 run=$build/tools/trib-run
@@ -15,7 +15,7 @@ chmod 755 "$dir"
 "${nobody[@]}" "$perf" --version >"$said" 2>&1 ||
     skip_all "another user cannot run programs of this folder"
 
-# NAME, can it be done here (a command), command of trib-run up to the ranks
+# NAME, command that tests for support, command of trib-run up to the ranks
 sums() {
     local name=$1 possible=$2 ranks
     shift 2
@@ -47,9 +47,9 @@ expect "there, shared memory serves" 0 "3 ranks, tributary" env TRIB_TRANSPORT=s
     unshare -p -f "$run" -n 3 -- "$perf" "${quick[@]}"
 before=()
 
-# Over shared memory, whose descriptors the ranks then hand to each other.
-lose() { # NAME, SIGNAL, words that rank 0 says of rank 1
-    : >"$said" # The header of the job before would be taken for this one's.
+# Over shared memory, with descriptors that the ranks send to each other.
+lose() { # NAME, SIGNAL, message of rank 0 about rank 1
+    : >"$said" # otherwise the header of the previous job would match
     TRIB_TRANSPORT=shm TRIB_STOP_TIMEOUT_MS=2000 timeout $((90 * slow)) "${nobody[@]}" \
         "$run" -n 2 -- unshare -U -r sh -c 'echo $$ >"$0.$TRIB_RANK"; exec "$@"' "$dir/pids/of" \
         "$perf" allreduce --sizes 8 --iters 1000000000 >"$said" 2>&1 &
@@ -79,7 +79,7 @@ if "${nobody[@]}" unshare -U -r true >"$said" 2>&1; then
     lose "there a rank that is stopped is lost" STOP "has been stopped for"
 fi
 
-# A program in between closes what it does not know.
+# An intermediate program closes unknown descriptors.
 expect "a rank that cannot find the meeting place is told of --root" any \
     "trib-run --root HOST:PORT" "${nobody[@]}" "$run" -n 2 -- unshare -U -r bash -c \
     'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ "$fd" -lt 3 ] || eval "exec $fd>&-"; done

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# On a terminal, what takes over two seconds says what it does and how far it is; a file has nothing of it.
+# On a terminal, operations that take over two seconds show their progress; output to a file does
+# not.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
 top=$(cd "${abs_top_srcdir:-.}" && pwd)
 shown+=("$dir/seen")
 
-# Commands that wait, each on a terminal of its own until Ctrl-C, all at once.
+# Commands that wait, each on a private terminal until Ctrl-C, all at once.
 waits() { # NAME COMMAND…
     local name=$1
     shift
@@ -31,7 +32,7 @@ waits bench "$dir/bench" "$top" "$dir"
 "${alone[@]}" timeout 4 "$build/tools/trib-info" --reach >"$dir/plain" 2>&1
 wait
 
-says() { # NAME FILE PATTERN: the line, written anew in its place
+says() { # NAME FILE PATTERN: the line is rewritten in place
     cp "$dir/$2" "$dir/seen"
     grep -qE $'\r\033\\[K'"$3" "$dir/$2"
     result $? "$1"

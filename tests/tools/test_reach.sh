@@ -7,8 +7,7 @@ info=$build/tools/trib-info
 run=$build/tools/trib-run
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# NAME, expected exit code, an extended regular expression for each line that must be
-# there and an empty word, command
+# NAME, expected exit code, extended regular expressions of required lines, an empty word, command
 shows() {
     local name=$1 code=$2 lines=() line good=0
     shift 2

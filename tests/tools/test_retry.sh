@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What ./dev check does with a test that failed (scripts/retry-failed, scripts/count-tests), and ./dev shake
-# (scripts/shake), on a stand-in for a build folder whose tests fail in their first N runs.
+# ./dev check retries failed tests (scripts/retry-failed, scripts/count-tests), and ./dev shake repeats
+# tests (scripts/shake). A stand-in for a build folder has tests that fail in their first N runs.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 scripts=${abs_top_srcdir:-.}/scripts
 fake=$dir/build
 
-# new_build - without any result.
+# new_build - create a build folder without results.
 new_build() {
     rm -rf "$fake"
     mkdir -p "$fake/tests/x" "$fake/lint"
@@ -20,7 +20,7 @@ check-TESTS:
 	@status=0; for test in $(TESTS); do bash run-test $$test || status=1; done; exit $$status
 tests/x/%:
 TEXT
-    # A test is a file that holds how many of its runs fail.
+    # A test is a file that contains the number of its failing runs.
     cat >"$fake/run-test" <<'TEXT'
 log=${1%.sh} left=$(cat "$1")
 if [ "$left" -gt 0 ]; then
@@ -35,7 +35,8 @@ echo ":global-test-result: PASS" >"$log.trs"
 TEXT
 }
 
-# check_with TEST=FAILING-RUNS... - the end of a check of these tests; its output is in $said.
+# check_with TEST=FAILING-RUNS... - run the end of a check of these tests; store its output in
+# $said.
 check_with() {
     local row
 

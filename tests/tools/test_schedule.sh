@@ -7,7 +7,7 @@ info=$build/tools/trib-info
 
 expect "two hosts of two ranks" 0 "hierarchical allreduce, 4 ranks on 2 hosts, 1000 bytes: 2 chunks" \
     "$info" --schedule hierarchical 4 1000 --per-host 2 --leaders 1
-# Each host's leader gives half a vector up and half a vector down.
+# Each host's leader sends half a vector up and half a vector down.
 expect "cross twice a half each" 0 "of these 2000 to other hosts" \
     "$info" --schedule hierarchical 4 1000 --per-host 2 --leaders 1
 expect "with steps" 0 "recv, sum chunk 0    from rank 1    up" \
@@ -34,7 +34,7 @@ fi
 expect "by how a name begins" 0 "hierarchical allreduce, 16 ranks on 4 hosts" "$info" --schedule hier 16 1M
 grep -qF "4 ranks per host by default (--per-host)" "$said"
 result $? "several hosts, and it says so"
-# Of each host three quarters of a vector go to the others twice, whatever its leaders are.
+# Each host sends three quarters of a vector to the others twice, for any choice of leaders.
 grep -q "of these $((4 * 2 * 1048576 * 3 / 4)) to other hosts" "$said"
 result $? "what crosses is 2 (G-1)/G vectors a host"
 awk '/to another host/ { n[int($2 / 4) " " int($5 / 4)] += $7 + $8 }
@@ -50,7 +50,7 @@ expect "one host, if asked for" 0 "16 ranks on 1 host," "$info" --schedule hier 
 result $? "which is what was asked for"
 expect "another algorithm has one host" 0 "4 ranks on 1 host," "$info" --schedule ring 4 1000
 
-# Groups, of machines that lstopo has written: eight NUMA nodes and as many devices; two devices.
+# Groups on machines described by lstopo: eight NUMA nodes with eight devices; two devices.
 data=${abs_top_srcdir:-.}/tests/topo/data
 octo="hier 32 1M --per-host 16 --xml $data/octo.xml"
 if "$info" --topo --xml "$data/octo.xml" >"$said" 2>&1; then
@@ -59,7 +59,7 @@ if "$info" --topo --xml "$data/octo.xml" >"$said" 2>&1; then
         "$info" --schedule $octo --groups numa --leaders 1
     grep -qx "rank 17, host 1, group 8" "$said"
     result $? "of each of two hosts"
-    # Sixteen leaders exchange a sixteenth each; eight of them are of another host.
+    # Sixteen leaders exchange a sixteenth each; eight of them are on another host.
     grep -q "of these $((2 * 16 * 8 * 1048576 / 16)) to other hosts" "$said"
     result $? "only what leaves a host is to another"
     # shellcheck disable=SC2086

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# TRIB_SEAL=1 as a user meets it: what is summed by it, and what is refused with which words.
-# shellcheck disable=SC2016,SC2317 # ranks expand what stands in their own command
+# TRIB_SEAL=1 as a user runs it: sums that it encrypts, and error messages of rejected settings.
+# shellcheck disable=SC2016,SC2317 # ranks expand their own commands
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=("$build/perf/trib-perf" allreduce --check --iters 3 --warmup 1 --sizes "4,4K,300004")
 run=$build/tools/trib-run
 export TRIB_SEAL=1
 
-without_secret() { # ranks meet over TCP, and nobody makes a secret for them
+without_secret() { # ranks connect over TCP, and no launcher creates a secret for them
     TRIB_KEY='' "$run" --root 127.0.0.1:$((20000 + RANDOM % 12000)) -n 2 -- "$@"
 }
 export -f without_secret
 export run
 
-# A build without libsodium, and a host without it, say so; nothing else can be asked of them.
+# Builds and hosts without libsodium report that; nothing else can be tested there.
 TRIB_TRANSPORT=tcp "${perf[@]}" -n 2 >"$said" 2>&1 </dev/null
 if grep -q "needs libsodium on all hosts" "$said"; then
     TRIB_TRANSPORT=tcp expect "without libsodium tcp is refused" any "unset TRIB_SEAL" "${perf[@]}" -n 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What each rank does, shown by trib-run at SIGUSR1 and by trib-info stacks.
-# Functions are called through within, and shells start in their own time.
+# The activity of each rank, shown by trib-run at SIGUSR1 and by trib-info stacks.
+# Functions are called through within; shells start asynchronously.
 # shellcheck disable=SC2317
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -15,14 +15,14 @@ stacks() { "$info" stacks "$job" >"$said" 2>&1; }
 both_sleep() { [ "$(pgrep -c -P "$job" sleep)" = 2 ]; }
 say() { stacks && has "$1" "$said"; }
 asked() { kill -USR1 "$job" && sleep 0.1 && has "$1" "$dir/err"; }
-table() { within 20 asked "$1"; } # a rank is outside of the library at some moments
+table() { within 20 asked "$1"; } # a rank is sometimes outside the library
 
 expect "help" 0 "usage: trib-info stacks" "$info" stacks --help
 expect "no number" 2 "is not a process ID" "$info" stacks x
 expect "two numbers" 2 "" "$info" stacks 1 2
 expect "no rank" 1 "is not a rank with a communicator" "$info" stacks $$
 
-# Sums go on while somebody looks.
+# Sums continue while a tool reads the pages.
 "$run" -n 2 -- "$perf" allreduce --sizes 8 --iters 100000000 >"$dir/out" 2>"$dir/err" &
 job=$!
 within 20 say "^ +1 +[0-9]+ .*allreduce [0-9]+, 8 B"
@@ -32,7 +32,7 @@ result $? "SIGUSR1 to trib-run"
 within 20 say "allreduce [0-9]+, 8 B" && ! has "ended by signal" "$dir/err"
 result $? "disturbs no sum"
 
-# A rank that is stopped, and the one that waits for it
+# A stopped rank, and the rank that waits for it
 pid=$(awk '$1 == 1 { print $2 }' "$said")
 stopped_in_sum() {
     kill -STOP "$pid"
@@ -67,7 +67,7 @@ kill "$job"
 wait "$job"
 job=0
 
-# Ranks without a communicator, which SIGUSR1 would end
+# Ranks without a communicator; SIGUSR1 would end them
 "$run" -n 2 -- sleep 60 >"$dir/out" 2>"$dir/err" &
 job=$!
 within 20 both_sleep

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Traces of all ranks in one file: whole, with a lane for each stage, on one clock.
-# Scripts of ranks are expanded by the ranks.
+# Traces of all ranks in one file: complete, with a lane for each stage, on one clock.
+# The ranks expand their scripts.
 # shellcheck disable=SC2016
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
@@ -22,7 +22,7 @@ import collections, json, sys
 
 events = json.load(open(sys.argv[1]))["traceEvents"]
 ranks, wanted = int(sys.argv[2]), set(sys.argv[3:])
-within = 0  # microseconds by which clocks may be off
+within = 0  # microseconds by which clocks may differ
 names, spans, operations = {}, collections.defaultdict(list), collections.defaultdict(list)
 for e in events:
     lane = e["pid"], e["tid"]
@@ -88,7 +88,7 @@ expect "a failed rank" 3 "" "$run" -n 1 --trace "$dir/no.json" -- sh -c 'exit 3'
 expect "a folder that is not there" 125 "cannot write" "$run" -n 1 --trace "$dir/none/t" -- true
 expect "trib-perf --trace below a launcher" 2 "trib-run --trace" "$perf" "${sum[@]}" --trace "$dir/no.json"
 
-# A rank whose clock is 1000 s ahead, as of another host.
+# A rank whose clock is 1000 s ahead, like that on another host.
 if unshare --fork --time --monotonic 1000 true 2>"$said"; then
     expect "a rank with another clock" 0 "" "$run" -n 2 --trace "$dir/clock.json" -- sh -c '
         [ "$TRIB_RANK" = 0 ] || exec unshare --fork --time --monotonic 1000 "$@"

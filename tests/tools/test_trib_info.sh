@@ -94,7 +94,7 @@ expect "the doctor's options" 2 "unknown option '--fodler'; did you mean --folde
 expect "the doctor's folder" 2 "--folder needs a value: FOLDER" "$info" doctor --folder
 expect "the doctor's help" 0 "mpirun -N 1" "$info" doctor --help
 
-# Output that is lost is told.
+# Lost output is reported.
 refuse_full "a summary onto a full disk" "$info"
 refuse_full "help onto a full disk" "$info" --help
 refuse_full "the version onto a full disk" "$info" --version
@@ -106,8 +106,8 @@ refuse_full "what reaches what, onto a full disk" "$info" --reach
 refuse_full "the doctor onto a full disk" "$info" doctor
 refuse_full "the doctor's help onto a full disk" "$info" doctor --help
 
-# Below ulimit -f nothing is killed. Through pipes, as files cannot be written then.
-limited() { # KiB, command: what it says, and its exit code
+# Below ulimit -f no process is killed. Use pipes, because files cannot be written then.
+limited() { # KiB, command: print its output and exit code
     (
         ulimit -f "$1"
         shift
@@ -129,14 +129,14 @@ echo "$text" >"$said"
 [[ $text == *"tcp: shm: shared memory of"*"raise ulimit -f"*"exit code 0" ]]
 result $? "ranks below ulimit -f leave out shm, and say why"
 
-# What transports find: more than their names, and what is so here.
+# Transports list their findings on this host, not only their names.
 expect "memory for shm" 0 "GiB of memory free" "$info" --transports
 expect "devices as json" 0 '"value": "' "$info" --transports --json
 
-# A network of its own, which begins with loopback alone.
+# A network namespace, which initially has only loopback.
 # shellcheck disable=SC2317 # called, by another shell
 lonely() {
-    shown=("$said") # no array can be exported
+    shown=("$said") # arrays cannot be exported
     expect "no interface" 0 "loopback only" "$info" --transports
     ip link set lo up
     expect "loopback is none either" 0 "loopback only" "$info" --transports

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Scripts of ranks are expanded by the ranks; functions are called through within.
+# The ranks expand their scripts; functions are called through within.
 # shellcheck disable=SC2016,SC2317
-# trib-run as a user runs it: output, exit codes, signals, no process left behind.
+# trib-run as a user runs it: output, exit codes, signals, no leaked process.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 run=$build/tools/trib-run
-shown=("$dir/out" "$dir/err") # by a test that fails
+shown=("$dir/out" "$dir/err") # printed by a failed test
 
-# NAME, expected exit code, words that must be said ("" for none), arguments
+# NAME, expected exit code, required words of the output ("" for none), arguments
 expect() {
     local name=$1 code=$2 words=$3
     shift 3
@@ -39,7 +39,7 @@ expect "exit code of a rank" 7 "rank 2 (process" -n 3 -- \
     sh -c '[ $TRIB_RANK != 2 ] || exit 7'
 expect "a signal ends a rank" 137 "was killed by signal 9 (Killed)" -n 2 -- \
     sh -c '[ $TRIB_RANK != 1 ] || kill -9 $$'
-# Rank 0 fails when rank 1 is no zombie any more: trib-run has seen how it ended.
+# Rank 0 fails after trib-run has reaped rank 1 and recorded its status.
 expect "the first failure counts" 5 "" -n 2 -- sh -c '
     if [ $TRIB_RANK = 1 ]; then
         echo $$ >$0/part
@@ -67,8 +67,8 @@ expect "a core for each rank" 0 "[1] bound" -n 2 --bind core -- \
 expect "-n2 is -n 2" 0 "[1] 1 of 2" -n2 sh -c 'echo $TRIB_RANK of $TRIB_SIZE'
 expect "--ranks=2, too" 0 "[1] 1 of 2" --ranks=2 -- sh -c 'echo $TRIB_RANK of $TRIB_SIZE'
 
-# Cores: by themselves, ranks have equal shares where there are as many.
-# ARGUMENT...: the number of cores of each rank, and how many are of two of them
+# Cores: by default ranks have equal shares where there are enough cores.
+# ARGUMENT...: print the number of cores of each rank, and of cores that two ranks share
 shares() {
     "$run" "$@" --tag none -- grep Cpus_allowed_list /proc/self/status >"$dir/lists" 2>"$dir/err"
     while read -r _ list; do
@@ -99,7 +99,7 @@ $cores" ]
     first=$(taskset -pc $$ | grep -oE '[0-9]+' | sed -n 2p)
     [ "$(taskset -c "$first" "$run" -n 2 --tag none -- grep -cP "Cpus_allowed_list:\t$first$" /proc/self/status | paste -sd ' ')" = "1 1" ]
     result $? "nor do ranks leave the cores that trib-run has been given"
-    # On a terminal alone it says so, and how to be without it.
+    # Only on a terminal it prints a notice, with the option to disable it.
     script -qec "'$run' -n 2 -- true" /dev/null >"$dir/out" </dev/null
     grep -q "binding each of 2 ranks to .*--bind none" "$dir/out" &&
         [ -z "$("$run" -n 2 -- true 2>&1)" ]
@@ -171,7 +171,7 @@ result $? "help that cannot be shown"
 [ $? -eq 125 ] && grep -q "standard output: File too large" "$dir/err"
 result $? "a file beyond ulimit -f"
 
-# Closed descriptors: what is opened next would get their numbers.
+# Closed descriptors: the next opened files would get their numbers.
 timeout $((20 * slow)) "$run" -n 2 -- true >&- 2>"$dir/err"
 result $? "standard output is closed"
 timeout $((20 * slow)) "$run" -n 2 -- sh -c '[ -e /dev/fd/2 ] && echo said' \
@@ -181,8 +181,7 @@ timeout $((20 * slow)) "$run" -n 2 -- sh -c 'exit 3' <&- >&- 2>&-
 [ $? -eq 3 ]
 result $? "all are closed"
 
-# ulimit -f counts for shared memory, too.
-# Through pipes, as no file can be written then.
+# ulimit -f also limits shared memory. Use pipes, because files cannot be written then.
 limited=$(
     ulimit -f 0
     timeout $((20 * slow)) "$run" -n 2 -- true 2>&1
@@ -196,7 +195,7 @@ else
     skip "no file may be made: ulimit -f 0" "a sanitizer ends its program there"
 fi
 
-# What the parent leaves to trib-run: ignored and blocked signals, few open files
+# State that trib-run inherits: ignored and blocked signals, few open files
 run_as() { # command before trib-run; arguments
     local before=$1
     shift
@@ -210,7 +209,7 @@ run_as "env --ignore-signal=CHLD --block-signal=CHLD --block-signal=TERM" -n 2 -
     exit 3'
 [ $got -eq 3 ] && grep -qF "exited with 3" "$dir/err"
 result $? "a parent that ignores SIGCHLD hides no failure"
-# Signals 1 to 31; the C library has those above for itself.
+# Signals 1 to 31; the C library reserves the first ones above.
 [ "$(grep -cE 'Sig(Blk|Ign):.*[08]0000000$' "$dir/out")" -eq 4 ]
 result $? "ranks have no signal blocked or ignored"
 run_as "prlimit --nofile=200:200" -n 120 -o "$dir/many" -- sh -c 'sleep 0.2; exit 3'
@@ -228,9 +227,9 @@ echo hello | timeout $((60 * slow)) "$run" -n 3 -- cat >"$dir/out" 2>"$dir/err"
 [ "$(cat "$dir/out")" = "[0] hello" ]
 result $? "input is for rank 0"
 
-# Signals: each rank says its pid and what it gets. A shell starts background jobs with
-# SIGINT ignored, which trib-run would leave as it is.
-start() { # more of the script of each rank
+# Signals: each rank prints its pid and the signals that it receives. A shell starts background
+# jobs with SIGINT ignored, which trib-run would keep.
+start() { # additional code for the script of each rank
     : >"$dir/pids"
     : >"$dir/got"
     # shellcheck disable=SC2016
@@ -276,7 +275,7 @@ mapfile -t pids <"$dir/left"
 [ "${#pids[@]}" -eq 2 ] && gone "${pids[@]}"
 result $? "and is no zombie"
 
-# A secret for each job, by the environment alone
+# A secret for each job, passed only in the environment
 unset TRIB_KEY
 "$run" -n 2 --tag none -- sh -c 'echo $TRIB_KEY' >"$dir/keys"
 "$run" -n 1 --tag none -- sh -c 'echo $TRIB_KEY' >>"$dir/keys"
@@ -285,7 +284,7 @@ result $? "all ranks of a job have one secret, and another job another"
 [ "$(TRIB_KEY=mine "$run" -n 1 --tag none -- sh -c 'echo $TRIB_KEY')" = mine ]
 result $? "a secret that is set stays"
 
-# Ranks that meet, here and over TCP
+# Ranks that connect, locally and over TCP
 perf=$build/perf/trib-perf
 if [ -x "$perf" ]; then
     limited=$(
@@ -301,7 +300,7 @@ if [ -x "$perf" ]; then
         timeout $((60 * slow)) "$run" -n 2 --root "127.0.0.1:$1" -- \
             "$perf" allreduce --sizes 8 --iters 10 >"$dir/out" 2>"$dir/err" </dev/null
     }
-    # Somebody may have the first port.
+    # The first port may be in use.
     meet_at $((20000 + $$ % 10000)) || meet_at $((10000 + $$ % 10000))
     result $? "ranks meet over TCP"
 fi

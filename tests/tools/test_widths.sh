@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Tables fit a terminal of 80 columns, or say how to see the rest; a pipe and --wide have all columns.
+# Tables fit a terminal of 80 columns, or name the option that shows the rest; a pipe and --wide
+# have all columns.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 command -v python3 >/dev/null || skip_all "python3 is not installed"
@@ -8,7 +9,7 @@ terminal=("${abs_top_srcdir:-.}/tests/harness/terminal.py" --said "$dir/seen")
 perf=$build/perf/trib-perf info=$build/tools/trib-info train=$build/train/program/trib-train
 shown+=("$dir/seen")
 
-# NAME, WORDS that must be seen (or ""), COMMAND…: no line is wider than 80 columns
+# NAME, required WORDS (or ""), COMMAND…: no line is wider than 80 columns
 fits() {
     local name=$1 words=$2 widest
     shift 2
@@ -18,14 +19,14 @@ fits() {
     result $? "$name"
 }
 
-# Several commands by one shell: a terminal takes longer to make than most of them.
+# One shell runs several commands, because creating a terminal takes longer than most of them.
 # shellcheck disable=SC2016 # that shell expands them
 fits "trib-info" "ok    library" sh -c '"$0" --transports --algorithms --codecs --config; "$0" --reach; "$0" doctor' "$info"
 fits "trib-perf" "not shown: samples, batch, p99.9, min, max, algbw, wire (--wide shows all)" \
     "$perf" allreduce -n 2 --sizes 64K --iters 3 --codec int8 --check --explain --overlap
 grep "size" "$dir/seen" | grep -q "p99 " && grep -qE "^ +64 KiB +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.e-]+ +0$" "$dir/seen"
 result $? "its rows have the columns of the heads"
-# shellcheck disable=SC2016 # likewise
+# shellcheck disable=SC2016 # the inner shell expands it
 fits "its other commands" "million/s" sh -c '"$0" codec int8 --sizes 4K --iters 1; "$0" codec int8 --classes
     "$0" put --sizes 8 --iters 20 --check; "$0" neighbors -n 2 --sizes 4K --rounds 1
     "$0" agg --jobs 1 --workers 2 --sizes 4K --iters 2 --check' "$perf"

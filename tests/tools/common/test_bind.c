@@ -24,7 +24,7 @@ static const cpu_set_t *bound(enum tool_bind how, int rank, int ranks)
     return seen;
 }
 
-/* As many ranks as there are cores, and fewer, share all of them; none is of two. */
+/* Ranks, at most as many as cores, share all cores; no core belongs to two ranks. */
 TEST(test_shares)
 {
     const int cores = tool_cores();

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Completion of each program: bash offers every option of --help, and zsh and fish read theirs.
+# Completion of each program: bash offers every option of --help, and zsh and fish load their
+# files.
 # shellcheck source=tests/harness/tap.sh
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 
-# WORD...: what bash offers for the last one, a line each, into $said
+# WORD...: store bash's completions of the last word in $said, one per line
 offered() {
     local -a COMP_WORDS=("$@") COMPREPLY=()
     local COMP_CWORD=$(($# - 1))
@@ -44,7 +45,7 @@ for command in agg calibrate codec compare groups neighbors put report store; do
 done
 offers_all trib-info "$build/tools/trib-info" doctor
 
-# NAME, words wanted, words so far
+# NAME, expected words, words before the cursor
 offers() {
     local name=$1 wanted=$2
     shift 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Command lines of all programs: what is the same is read the same, and what is wrong
- * is named. */
+/* Command lines of all programs: common options are parsed alike, and errors name the
+ * wrong argument. */
 #include "tests/tools/parse.h"
 
 #include "tools/common/options.h"
