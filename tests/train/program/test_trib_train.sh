@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# trib-train, briefly, on few images: each strategy trains, a seed gives the same model
-# again, files have what they promise, and what cannot work is said once.
+# Short runs of trib-train on few images: each strategy converges, a seed reproduces the model,
+# files have the documented content, and each error is reported once.
 
 # Functions are called through ok.
 # shellcheck disable=SC2317
@@ -19,7 +19,7 @@ source=${abs_top_srcdir:-.}
     skip_all "dataset-fashion-mnist is not installed"
 few_images "$dir/data"
 
-ok() { # NAME COMMAND...: the command's success is the test's
+ok() { # NAME COMMAND...: the test passes if the command succeeds
     "${@:2}"
     result $? "$1"
 }
@@ -28,17 +28,17 @@ fails() {
     ! "$@"
 }
 
-trains() { # TASK OPTION... - on few images
+trains() { # TASK OPTION... - train on few images
     timeout -k 5 $((100 * slow)) "$train" "$@" --data "$dir/data" --progress none \
         >"$said" 2>&1 </dev/null
 }
 
-column() { # FILE NAME - of its lines
+column() { # FILE NAME - print the column of all lines
     awk -F , -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
         NR > 1 { print $at }' "$dir/$1"
 }
 
-value() { # FILE NAME - of its last line
+value() { # FILE NAME - print the column of the last line
     column "$@" | tail -n 1
 }
 
@@ -46,7 +46,7 @@ above() { # NUMBER LIMIT
     awk -v x="$1" -v limit="$2" 'BEGIN { exit !(x > limit) }'
 }
 
-same() { # TASK OPTION... - twice the same bits, on all ranks, and it learns
+same() { # TASK OPTION... - two runs have the same bits on all ranks and converge
     trains "$@" --csv "$dir/first" && trains "$@" --csv "$dir/again" &&
         [ "$(value first hash)" = "$(value again hash)" ] &&
         [ "$(value first identical)" = yes ] && above "$(value first value)" 50
@@ -100,7 +100,7 @@ fi
 # --- codes ---
 
 if grep -q "^TRIB_ISAL_TRUE=''" "$build/config.log"; then
-    coded() { # TASK OPTION... - gradients are those that no code touched
+    coded() { # TASK OPTION... - coded gradients equal the plain ones
         trains "$@" --steps 12 --csv "$dir/coded" && above 1e-5 "$(value coded gradient_error)"
     }
     ok "rlnc: six ranks, one slow and one lost" coded logreg -n 6 --code rlnc \
@@ -118,7 +118,7 @@ fi
 
 # --- replicas ---
 
-shared() { # KIND REPLICAS [OPTION...] - batches of 24, in 6 shares
+shared() { # KIND REPLICAS [OPTION...] - train with batches of 24 in 6 shares
     trains mlp --kind "$1" --replicas "$2" --batch 24 --steps 6 --csv "$dir/shared" "${@:3}"
 }
 same_bits() { # KIND REPLICAS [OPTION...]
@@ -192,7 +192,7 @@ if command -v gnuplot >/dev/null; then
     ok "three pictures" [ "$(find "$dir/out" -name '*.png' -size +4k | wc -l)" = 3 ]
 fi
 
-# A step that sleeps so long cannot be faster: a rate above that has counted steps of others.
+# A step that sleeps cannot be faster: a higher rate would include steps of other ranks.
 ok "stragglers: rows beside slow ranks" trains compare stragglers local downpour -n 2 \
     --steps 8 --compute-ms 10 --out "$dir/slow-out"
 ok "samples a second are of ranks that run, and none is faster than its sleep" python3 -c '
@@ -214,11 +214,11 @@ for s, r in zip(found, lines):
         assert abs(s[key] / float(r[key]) - 1) < 1e-2, (s, r)' \
     "$dir/slow-out/compare.json" "$dir/slow-out/stragglers.csv"
 
-tribd_of() { # PID - the tribd that a process has started
+tribd_of() { # PID - find the tribd that a process has started
     pgrep -P "$1" -x tribd >"$dir/tribd"
 }
 
-serves_alone() { # AUTH - nobody else reaches the tribd of a comparison as root; no leftovers
+serves_alone() { # AUTH - a comparison run as root has a tribd that no other host reaches, and leaves nothing
     local said_auth pid tribd home status
     home=$(readlink /proc/self/ns/net)
     "$train" compare stragglers ps -n 2 --steps 12 --compute-ms 30 --data "$dir/data" \
@@ -239,7 +239,7 @@ if unshare --net true 2>/dev/null; then
     unset TRIB_SEAL
 fi
 
-stops() { # a signal in the middle of the first of two rows
+stops() { # send a signal in the middle of the first of two rows
     "$train" compare logreg onebit -n 2 --seeds 1 --steps 100000 --data "$dir/data" \
         --progress lines >"$said" 2>&1 </dev/null &
     within 60 grep -q 'dense.*loss' "$said"
@@ -249,14 +249,14 @@ stops() { # a signal in the middle of the first of two rows
 }
 ok "a signal ends all rows" stops
 
-# A row with a mistake would cost an hour of ./dev bench train. Without ip there are no hosts.
+# A mistake in a row would waste an hour of ./dev bench train. Without ip there are no hosts.
 expect "each row of the comparison trains; where no hosts can be made times are from bytes" 0 \
     "from bytes" env PATH="$dir/none" "$train" compare mlp cnnall --seeds 1 --steps 2 -n 2 \
     --batch 2 --link 10gbit --data "$dir/data" --progress none
 
-# --- what cannot work ---
+# --- errors ---
 
-wrong() { # NAME WORDS OPTION... - said once, and no rank hangs
+wrong() { # NAME WORDS OPTION... - the error is reported once, and no rank hangs
     ok "$1" fails trains "${@:3}"
     ok "$1: it is said once" said_once "$2"
 }
