@@ -9,7 +9,7 @@
 # shellcheck source=/dev/null
 . scripts/dev/test_lists.bash
 
-# The guests take longest: start them as soon as their programs are built.
+# The virtual machines take longest: start them as soon as their programs are built.
 start_rxe() {
     make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
         tests/fault/test_tribd_faults tests/agg/daemon/late >/dev/null || true

@@ -82,7 +82,7 @@ beside() {
     trap 'exit 130' INT TERM HUP
 }
 
-# Install what the tests of RDMA need; their guests run on x86-64 only.
+# Install the packages of the RDMA tests; their virtual machines need x86-64.
 need_rxe() {
     [ "$(uname -m)" != x86_64 ] || need "${rxe_packages[@]}"
 }

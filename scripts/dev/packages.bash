@@ -2,12 +2,12 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # variables of other files
 # Debian packages by use; need() installs those that are missing.
 
-# What configure requires, and what it looks for.
+# Packages that configure requires or searches for.
 required_packages=(build-essential autoconf automake libtool pkg-config libinih-dev
     libxxhash-dev libjansson-dev libhwloc-dev libhtscodecs-dev)
 build_packages=("${required_packages[@]}" libpmix-dev libibverbs-dev librdmacm-dev
     libucx-dev libmicrohttpd-dev libsodium-dev libmunge-dev libisal-dev python3)
-# What configure looks for because of tests, and what tests run.
+# Packages that configure searches for because of tests, and packages that tests run.
 found_packages=(libcmocka-dev libopenblas-dev zlib1g-dev gfortran libmpich-dev libopenmpi-dev
     mpich openmpi-bin python3-torch libtorch-dev pybind11-dev libsimgrid-dev)
 run_packages=(cmake lld dataset-fashion-mnist bible-kjv bible-kjv-text curl jq locales munge iproute2 nftables
