@@ -245,6 +245,19 @@ static trib_status_t check_sections(struct trib_sections *r, const struct sectio
     return st == TRIB_OK ? trib_sections_close(r, err) : st;
 }
 
+/* Only a plan with a codec draws random numbers, so only it may have a key. */
+static trib_status_t check_key(const struct trib_plan *plan, const uint8_t *noise,
+                               struct trib_error *err)
+{
+    struct trib_identity_kept kept;
+
+    memcpy(&kept, noise, sizeof(kept));
+    return kept.settled <= (plan->codec != NULL)
+               ? TRIB_OK
+               : trib_fail(err, TRIB_ERR_INVALID,
+                           "the state has an impossible key of random draws");
+}
+
 /* A model may refuse its bytes, so models are read before anything else changes. */
 static trib_status_t read_models(const struct sections *s,
                                  const struct trib_section found[],
@@ -295,6 +308,8 @@ static trib_status_t load(struct trib_plan *plan, const void *state, size_t byte
         st = check_plan(&theirs, &ours, &err);
     if (st == TRIB_OK)
         st = check_sections(&r, &s, found, &err);
+    if (st == TRIB_OK)
+        st = check_key(plan, trib_sections_find(state, bytes, "noise").data, &err);
     if (st == TRIB_OK)
         st = apply(plan, &s, found, &err);
     return st == TRIB_OK ? st : trib_comm_fail(plan->comm, st, "%s", err.text);

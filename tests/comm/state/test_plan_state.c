@@ -197,6 +197,40 @@ TEST(test_differences)
         1);
 }
 
+/* The key of random draws: a plan without a codec has none. */
+static int keys(struct ranks_self *self)
+{
+    const struct fed_scene *mine = self->arg;
+    struct fed f;
+
+    fed_open(&f, self, mine, 500);
+    for (uint32_t settled = 1; settled <= 2; settled++) {
+        struct saved s = state_of(self, mine, 500);
+        const struct trib_section key = trib_sections_find(s.bytes, s.n, "noise");
+
+        ranks_assert(self, key.data);
+        if (strcmp(mine->codec, "none") != 0 && settled == 1)
+            free(s.bytes);
+        else {
+            put32(&s, (size_t)(key.data - s.bytes) + 8, settled);
+            expect_refused(&f, s, WORDS("key of random draws"));
+        }
+    }
+    fed_close(&f);
+    return 0;
+}
+
+TEST(test_keys)
+{
+    static const struct fed_scene scenes[] = {
+        {"none", NULL, "auto", TRIB_F32, TRIB_SUM},
+        {"qsgd", NULL, "auto", TRIB_F32, TRIB_SUM},
+    };
+
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+        run(keys, &scenes[i], 1);
+}
+
 /* Return n bytes before an inaccessible page. */
 static unsigned char *guarded(struct ranks_self *self, size_t n)
 {
