@@ -230,13 +230,18 @@ static trib_status_t compare_savers(struct merge *m, uint32_t savers)
     return TRIB_OK;
 }
 
+static struct trib_offers offers_of(const struct merge *m)
+{
+    return (struct trib_offers){.comm = m->plan->comm,
+                                .call = "trib_plan_state_load_from",
+                                .what = "a state",
+                                .bytes = sizeof(m->mine)};
+}
+
 static trib_status_t exchange_offers(struct merge *m)
 {
     struct trib_comm *comm = m->plan->comm;
-    struct trib_offers o = {.comm = comm,
-                            .call = "trib_plan_state_load_from",
-                            .what = "a state",
-                            .bytes = sizeof(m->mine)};
+    struct trib_offers o = offers_of(m);
     trib_status_t st = trib_offers_exchange(&o, &m->mine);
 
     m->all = o.all;
@@ -353,6 +358,21 @@ static bool all_own(const struct merge *m)
     return true;
 }
 
+/* Load each rank's own state. If a plan refuses its state, for example a model, all
+ * plans return to what they had. */
+static trib_status_t load_own(struct merge *m)
+{
+    const trib_status_t mine = trib_plan_state_load(m->plan, m->states[0], m->bytes[0]);
+    struct trib_offers o = offers_of(m);
+
+    m->mine.head.status = mine;
+    const trib_status_t st = trib_offers_exchange(&o, &m->mine);
+    free(o.all);
+    if (st != TRIB_OK && mine == TRIB_OK)
+        (void)trib_plan_state_load(m->plan, m->into, m->into_bytes);
+    return st;
+}
+
 trib_status_t trib_plan_state_load_from(trib_plan_t *plan, const void *const *states,
                                         const size_t *bytes, size_t n)
 {
@@ -371,7 +391,7 @@ trib_status_t trib_plan_state_load_from(trib_plan_t *plan, const void *const *st
     assert(m.mine.head.status != TRIB_OK || m.into);
     st = exchange_offers(&m);
     if (st == TRIB_OK)
-        st = all_own(&m) ? trib_plan_state_load(plan, states[0], bytes[0]) : merge(&m);
+        st = all_own(&m) ? load_own(&m) : merge(&m);
     free(m.all_given);
     free(m.given);
     free(m.all);

@@ -464,3 +464,37 @@ TEST_ON(test_refusals, "shm")
         &(struct scene){"topk:ratio=0.1", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
                         false, false});
 }
+
+/* The model of one rank's own state is refused only when the model reads it. */
+static int models(struct ranks_self *self)
+{
+    const float nan = NAN;
+    struct merger m;
+
+    open_merger(&m, self);
+    open_half(&m, WORLD);
+    step(&m, 0, true);
+    save_half(&m);
+    const size_t at = place_of(&m, "model");
+    unsigned char *own = malloc(m.bytes);
+    ranks_assert(self, own);
+    memcpy(own, m.states + (size_t)self->rank * m.bytes, m.bytes);
+    memcpy(own + at, &nan, self->rank == 3 ? sizeof(nan) : 0);
+    trib_sections_seal(own, m.bytes);
+    step(&m, 1, true);
+    save_half(&m);
+    refused(&m, (const void *[]){own}, 1, "not finite",
+            "rank 3 failed; its own error message gives the reason");
+    step(&m, 2, true);
+    free(own);
+    close_half(&m);
+    close_merger(&m);
+    return 0;
+}
+
+TEST_ON(test_models, "shm")
+{
+    run(*state, models,
+        &(struct scene){"powersgd:rank=2", NULL, TRIB_F32, TRIB_SUM, TRIB_ALLREDUCE, 0,
+                        false, false});
+}
