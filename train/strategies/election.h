@@ -28,8 +28,9 @@ struct trib_train_election {
     float *leader; /* [count] the leader's parameters at its election */
     /* [count] during an election: this rank's parameters, then the leader's */
     float *candidate;
-    bool elected; /* leader is valid */
-    bool follows; /* the leader is another rank */
+    /* Not bool, because a checkpoint may contain any byte. */
+    unsigned char elected; /* leader is valid */
+    unsigned char follows; /* the leader is another rank */
     struct trib_train_vote vote;
     /* pending requests of the current election, or NULL */
     trib_request_t *votes, *parameters;

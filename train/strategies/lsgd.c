@@ -234,7 +234,7 @@ static trib_status_t leader_moved(struct trib_trainer *t,
 
     (void)m;
     l->group.follows = false;
-    l->all.follows &= l->all.elected;
+    l->all.follows = l->all.follows && l->all.elected;
     return TRIB_OK;
 }
 

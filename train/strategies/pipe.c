@@ -34,6 +34,9 @@ struct pipe {
     float *gradient[2]; /* [count] one is being computed, the other summed */
     float *predicted; /* [count] or NULL */
     struct trib_train_sum *sum;
+    /* while a state is loaded: the sum so far, and the choice to load; else NULL */
+    struct trib_train_sum *before;
+    struct trib_train_choice loaded;
     int width;
     struct trib_train_tuning *tuning; /* NULL: nothing to choose */
     int now; /* index of the gradient being computed */
@@ -241,22 +244,42 @@ static trib_status_t pipe_adopt(struct trib_trainer *t, const char *name,
 {
     struct pipe *p = t->strategy;
     struct trib_train_choice choice;
+    struct trib_train_sum *sum = NULL;
 
     if (!p->tuning || strcmp(name, "choice") != 0)
         return TRIB_OK;
     memcpy(&choice, data, sizeof(choice));
-    p->tuning->timed = 0;
-    if (!choice.made) {
-        trib_train_sum_free(p->sum);
-        p->sum = NULL;
-        return trib_train_tuning_sum(t, p->tuning, -1, &p->sum);
-    }
-    if (choice.codec >= (uint32_t)p->tuning->n_codecs || choice.width < 1 ||
-        choice.width > 2)
+    if (choice.made && (choice.codec >= (uint32_t)p->tuning->n_codecs ||
+                        choice.width < 1 || choice.width > 2))
         return trib_fail(&t->err, TRIB_ERR_INVALID,
                          "the state belongs to a choice among other codecs");
-    p->tuning->n_rows = 0;
-    return take_choice(t, &choice);
+    const trib_status_t st =
+        trib_train_tuning_sum(t, p->tuning, choice.made ? (int)choice.codec : -1, &sum);
+    if (st != TRIB_OK)
+        return st;
+    p->before = p->sum;
+    p->sum = sum;
+    p->loaded = choice;
+    return TRIB_OK;
+}
+
+static void pipe_adopted(struct trib_trainer *t, bool loaded)
+{
+    struct pipe *p = t->strategy;
+
+    if (!p->before)
+        return;
+    trib_train_sum_free(loaded ? p->before : p->sum);
+    if (!loaded) {
+        p->sum = p->before;
+    } else {
+        p->tuning->timed = 0;
+        if (p->loaded.made) {
+            p->tuning->n_rows = 0;
+            p->width = (int)p->loaded.width;
+        }
+    }
+    p->before = NULL;
 }
 
 static trib_status_t pipe_estimate(struct trib_trainer *t, size_t row,
@@ -349,6 +372,7 @@ const struct trib_strategy_ops trib_strategy_pipe = {
     .moved = pipe_moved,
     .fields = pipe_fields,
     .adopt = pipe_adopt,
+    .adopted = pipe_adopted,
     .estimate = pipe_estimate,
     .picks = true,
     .explain = pipe_explain,

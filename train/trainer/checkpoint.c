@@ -95,12 +95,11 @@ static trib_status_t check_about(struct trib_trainer *t, const struct about *abo
     return TRIB_OK;
 }
 
-/* Read the vectors and fields into saved. */
-static trib_status_t read_fields(struct trib_trainer *t, struct trib_sections *r,
+/* Find the vectors and fields. */
+static trib_status_t find_fields(struct trib_trainer *t, struct trib_sections *r,
                                  const struct trib_train_field *fields, int n,
                                  struct trib_section *saved)
 {
-    const struct trib_strategy_ops *ops = t->choice.row->ops;
     trib_status_t st = TRIB_OK;
 
     for (int i = 0; i < n && st == TRIB_OK; i++) {
@@ -108,28 +107,94 @@ static trib_status_t read_fields(struct trib_trainer *t, struct trib_sections *r
         if (st == TRIB_OK && saved[i].bytes != fields[i].bytes)
             st = trib_fail(&t->err, TRIB_ERR_INVALID,
                            "the state belongs to other vectors");
-        if (st == TRIB_OK && ops->adopt)
-            st = ops->adopt(t, saved[i].name, saved[i].data);
     }
     return st;
 }
 
-static trib_status_t read_sums(struct trib_trainer *t, struct trib_sections *r)
+/* A sum's state to load, and its own state, in case a later sum refuses. */
+struct sum_state {
+    const uint8_t *saved;
+    size_t bytes;
+    uint64_t ended;
+    void *own; /* NULL: not needed */
+    size_t own_bytes;
+    uint64_t own_ended;
+};
+
+/* Find the states of all sums, which are the last sections. */
+static trib_status_t find_sums(struct trib_trainer *t, struct trib_sections *r,
+                               struct sum_state *sums)
 {
     struct trib_section s;
     trib_status_t st = TRIB_OK;
-    uint64_t ended;
 
     for (int i = 0; i < t->n_sums && st == TRIB_OK; i++) {
-        st = trib_sections_copy(r, "ended", &ended, sizeof(ended), &t->err);
+        st = trib_sections_copy(r, "ended", &sums[i].ended, sizeof(sums[i].ended),
+                                &t->err);
         if (st == TRIB_OK)
             st = trib_sections_next(r, "sum", &t->err, &s);
-        if (st == TRIB_OK)
-            st = trib_train_set_sum_error(
-                t, *t->sums[i],
-                trib_train_sum_load(*t->sums[i], s.data, s.bytes, ended));
+        if (st == TRIB_OK) {
+            sums[i].saved = s.data;
+            sums[i].bytes = s.bytes;
+        }
     }
     return st == TRIB_OK ? trib_sections_close(r, &t->err) : st;
+}
+
+static trib_status_t keep_own(struct trib_trainer *t, struct trib_train_sum *sum,
+                              struct sum_state *s)
+{
+    s->own_ended = trib_train_sum_ended(sum);
+    trib_status_t st = trib_train_sum_save(sum, NULL, 0, &s->own_bytes);
+    if (st != TRIB_OK)
+        return trib_train_set_sum_error(t, sum, st);
+    s->own = malloc(s->own_bytes);
+    if (!s->own)
+        return trib_fail(&t->err, TRIB_ERR_NO_MEMORY,
+                         "no memory for %zu bytes of state", s->own_bytes);
+    st = trib_train_sum_save(sum, s->own, s->own_bytes, &s->own_bytes);
+    return trib_train_set_sum_error(t, sum, st);
+}
+
+/* Load all sums, or none. A sum that refuses its state does not change. */
+static trib_status_t load_sums(struct trib_trainer *t, struct sum_state *sums)
+{
+    trib_status_t st = TRIB_OK;
+    int n = 0;
+
+    for (; n < t->n_sums && st == TRIB_OK; n++) {
+        struct trib_train_sum *sum = *t->sums[n];
+        if (n + 1 < t->n_sums)
+            st = keep_own(t, sum, &sums[n]);
+        if (st == TRIB_OK)
+            st = trib_train_set_sum_error(
+                t, sum,
+                trib_train_sum_load(sum, sums[n].saved, sums[n].bytes, sums[n].ended));
+    }
+    for (int i = 0; i < n; i++) {
+        if (st != TRIB_OK && i + 1 < n)
+            (void)trib_train_sum_load(*t->sums[i], sums[i].own, sums[i].own_bytes,
+                                      sums[i].own_ended);
+        free(sums[i].own);
+    }
+    return st;
+}
+
+/* Take all state that can be refused. After an error nothing has changed. */
+static trib_status_t take(struct trib_trainer *t, struct trib_sections *r,
+                          const struct trib_section *saved, int n)
+{
+    const struct trib_strategy_ops *ops = t->choice.row->ops;
+    struct sum_state sums[TRIB_TRAIN_SUMS] = {{.own = NULL}};
+    trib_status_t st = find_sums(t, r, sums);
+
+    for (int i = 0; i < n && st == TRIB_OK && ops->adopt; i++)
+        st = ops->adopt(t, saved[i].name, saved[i].data);
+    if (st == TRIB_OK)
+        st = load_sums(t, sums);
+    if (ops->adopted)
+        ops->adopted(t, st == TRIB_OK);
+    return st;
 }
 
 trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
@@ -149,9 +214,9 @@ trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
     if (st == TRIB_OK)
         st = check_about(trainer, &about);
     if (st == TRIB_OK)
-        st = read_fields(trainer, &r, fields, n, saved);
+        st = find_fields(trainer, &r, fields, n, saved);
     if (st == TRIB_OK)
-        st = read_sums(trainer, &r);
+        st = take(trainer, &r, saved, n);
     if (st != TRIB_OK)
         return st;
     for (int i = 0; i < n; i++)

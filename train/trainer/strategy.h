@@ -99,9 +99,13 @@ struct trib_strategy_ops {
      * is. */
     trib_status_t (*loaded)(struct trib_trainer *t);
 
-    /** adopt - inspect a saved field before sums and fields are loaded. NULL: the set
-     * of sums does not depend on the fields. */
+    /** adopt - inspect a saved field before sums and fields are loaded, and create the
+     * sums to load. NULL: the set of sums does not depend on the fields. */
     trib_status_t (*adopt)(struct trib_trainer *t, const char *name, const void *data);
+
+    /** adopted - called after adopt and the load of the sums, also after an error of
+     * either. !loaded: return to what was before adopt. NULL if adopt is. */
+    void (*adopted)(struct trib_trainer *t, bool loaded);
 
     /** store_bytes - return the bytes sent to a store. NULL: no store. */
     uint64_t (*store_bytes)(const struct trib_trainer *t);

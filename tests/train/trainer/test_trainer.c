@@ -4,6 +4,7 @@
  * plain SGD bit for bit. A run that is saved and loaded continues with the same bits,
  * and invalid texts are rejected with an error message.
  */
+#include "base/sections.h"
 #include "tests/train/quadratic.h"
 
 /* Strategies and their distance from the minimum after 240 steps. Ranks of lsgd move to
@@ -168,6 +169,74 @@ RANKS_TEST(test_goes_on, .size = 3, .config = "transport=shm")
         free(bytes);
         quadratic_close(&a);
         quadratic_close(&b);
+    }
+    return 0;
+}
+
+/* ---- refused states -------------------------------------------------------------- */
+
+/* Change the magic number of the last sum's own state. */
+static void spoil_last_sum(unsigned char *state, size_t n)
+{
+    struct trib_sections r = {
+        .state = state, .bytes = n, .at = TRIB_SECTIONS_HEAD_BYTES};
+    struct trib_section s;
+    size_t at = 0;
+
+    while (trib_sections_step(&r, &s))
+        if (strcmp(s.name, "sum") == 0)
+            at = (size_t)(s.data - state);
+    state[at] ^= 1;
+    trib_sections_seal(state, n);
+}
+
+/* The trainer refuses the state, keeps its own, and goes on. */
+static void must_stay(struct quadratic *q, unsigned char *state, size_t bytes)
+{
+    unsigned char *before, *after;
+    size_t n, n_after;
+
+    save(q, &before, &n);
+    ranks_expect(q->self, trib_trainer_load(q->trainer, state, bytes), TRIB_ERR_INVALID,
+                 q->desc.strategy);
+    save(q, &after, &n_after);
+    if (n != n_after || memcmp(before, after, n) != 0)
+        ranks_die(q->self, "%s: a refused state has changed it", q->desc.strategy);
+    quadratic_steps(q, 6);
+    quadratic_finish(q);
+    free(before);
+    free(after);
+}
+
+RANKS_TEST(test_stays, .size = 2, .config = "transport=shm")
+{
+    static const char *const strategies[] = {
+        "sync+topk:ratio=0.1", "local:period=2,fragments=3+topk:ratio=0.1",
+        "pipe:width=auto+topk:ratio=0.1|qsgd:ef=1"};
+
+    for (int i = 0; i < 3; i++) {
+        unsigned char *state, *longer;
+        struct quadratic q;
+        size_t n;
+
+        quadratic_init(&q, self, strategies[i]);
+        quadratic_open(&q);
+        quadratic_steps(&q, 20);
+        quadratic_finish(&q);
+        save(&q, &state, &n);
+        longer = calloc(1, n + 24); /* with one more section, of no bytes */
+        ranks_assert(self, longer);
+        memcpy(longer, state, n);
+        memcpy(longer + n, "more", 4);
+        trib_sections_seal(longer, n + 24);
+        quadratic_steps(&q, 6);
+        quadratic_finish(&q);
+        must_stay(&q, longer, n + 24);
+        spoil_last_sum(state, n);
+        must_stay(&q, state, n);
+        free(state);
+        free(longer);
+        quadratic_close(&q);
     }
     return 0;
 }
