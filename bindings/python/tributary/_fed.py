@@ -392,16 +392,30 @@ class Fed(Handle):
                           for g in self._gradients if g.residual is not None}}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Continue from a state that state_dict() returned. All ranks load theirs."""
-        self.optimizer.load_state_dict(state["optimizer"])
-        data: bytes = state["group"]
-        self._check(lib.trib_group_state_load(self.handle, data, len(data)))
+        """Continue from a state that state_dict() returned. All ranks load theirs. After an
+        error nothing has changed."""
         rests = state["rests"]
+        shapes = {g.name: g.residual.shape for g in self._gradients if g.residual is not None}
+        if {name: rest.shape for name, rest in rests.items()} != shapes:
+            raise ValueError("the residuals in the state belong to other parameters, or to another "
+                             "in_grad")
+        before = self._state(lib.trib_group_state_save)
+        self._load_group(state["group"])
+        try:
+            self.optimizer.load_state_dict(state["optimizer"])
+        except BaseException:
+            self._load_group(before)
+            raise
         for g in self._gradients:
             if g.residual is not None:
                 g.residual.copy_(rests[g.name])
                 g.version = g.residual._version
             g.may_have_residual = g.codec not in DENSE
+
+    def _load_group(self, data: bytes) -> None:
+        if not isinstance(data, bytes):
+            raise TypeError(f"the state of a group is bytes, not {type(data).__name__}")
+        self._check(lib.trib_group_state_load(self.handle, data, len(data)))
 
     def explain(self) -> str:
         """Return one line per group of tensors that is summed at once: tensors, bytes, codec."""

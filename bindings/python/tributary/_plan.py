@@ -241,12 +241,18 @@ class Plan(Handle):
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continue from a state that state_dict() returned. All ranks load theirs."""
-        if state.get("of") != _STATE:
-            raise ValueError("this is not the state of a tributary plan")
-        data = state["bytes"]
-        if not isinstance(data, bytes):
-            raise TypeError(f"the state of a plan is bytes, not {type(data).__name__}")
+        data = bytes_of_state(state)
         self._check(lib.trib_plan_state_load(self.handle, data, len(data)))
+
+
+def bytes_of_state(state: Dict[str, Any]) -> bytes:
+    """Return the bytes of a plan's state_dict(). Raise ValueError or TypeError if it is none."""
+    if state.get("of") != _STATE:
+        raise ValueError("this is not the state of a tributary plan")
+    data = state["bytes"]
+    if not isinstance(data, bytes):
+        raise TypeError(f"the state of a plan is bytes, not {type(data).__name__}")
+    return data
 
 
 def _running_loop() -> Optional[asyncio.AbstractEventLoop]:

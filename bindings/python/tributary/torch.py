@@ -19,7 +19,7 @@ import torch
 from . import _backend
 from ._comm import Comm
 from ._fed import Fed
-from ._plan import Plan, name_of
+from ._plan import Plan, bytes_of_state, name_of
 from ._policy import DENSE, Policy, codec_of, with_columns
 
 __all__ = ["Fed", "Hook"]
@@ -131,11 +131,15 @@ class Hook:
         if mine is None:
             return self._dense_plan(piece, part)
         if mine.plan is None:
-            mine.plan = self.comm.plan("allreduce", part, op="mean", codec=piece.codec,
-                                       name=name_of(mine.name))
+            plan = self.comm.plan("allreduce", part, op="mean", codec=piece.codec,
+                                  name=name_of(mine.name))
             if mine.loaded is not None:
-                mine.plan.load_state_dict(mine.loaded)
-                mine.loaded = None
+                try:
+                    plan.load_state_dict(mine.loaded)
+                except BaseException:
+                    plan.close()
+                    raise
+            mine.plan, mine.loaded = plan, None
         return mine.plan
 
     def _dense_plan(self, piece: _Piece, part: torch.Tensor) -> Plan:
@@ -186,19 +190,42 @@ class Hook:
 
     def state_dict(self) -> Dict[str, Any]:
         """Return this rank's codec states by parameter name, and the step number."""
-        plans = {p.name: p.plan.state_dict() for p in self._parameters.values() if p.plan}
-        return {"step": self.step, "parameters": plans}
+        states = dict(self._loaded)
+        for p in self._parameters.values():
+            if p.plan is not None:
+                states[p.name] = p.plan.state_dict()
+            elif p.loaded is not None:
+                states[p.name] = p.loaded
+        return {"step": self.step, "parameters": states}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Continue from a state that state_dict() returned; also before the first step."""
-        self.step = state["step"]
-        self._loaded = dict(state["parameters"])
+        """Continue from a state that state_dict() returned; also before the first step. A
+        parameter without a state starts over. After an error nothing has changed."""
+        step, states = state["step"], dict(state["parameters"])
+        for given in states.values():
+            bytes_of_state(given)
+        self._load_plans(states)
         for p in self._parameters.values():
-            mine = self._loaded.pop(p.name, None)
-            if mine is not None and p.plan is not None:
-                p.plan.load_state_dict(mine)
-            elif mine is not None:
-                p.loaded = mine
+            p.loaded = states.pop(p.name, None)
+            if p.plan is not None and p.loaded is None:
+                p.plan.close()
+                p.plan = None
+            elif p.plan is not None:
+                p.loaded = None
+        self.step, self._loaded = step, states
+
+    def _load_plans(self, states: Dict[str, Dict[str, Any]]) -> None:
+        """Load states into all plans that exist, or into none."""
+        plans = {p.name: p.plan for p in self._parameters.values() if p.plan is not None}
+        before = {name: plan.state_dict() for name, plan in plans.items()}
+        try:
+            for name, plan in plans.items():
+                if name in states:
+                    plan.load_state_dict(states[name])
+        except BaseException:
+            for name, plan in plans.items():
+                plan.load_state_dict(before[name])
+            raise
 
 
 def _on_bucket(hook: Hook, bucket: Any) -> Any:

@@ -197,6 +197,91 @@ def unused(comm):
     fed.close()
 
 
+def refused(kind, call, *arguments):
+    try:
+        call(*arguments)
+    except kind:
+        return
+    raise AssertionError(f"{call} takes {arguments}")
+
+
+def spoiled(state):
+    """The state of a plan with one byte changed."""
+    data = bytearray(state["bytes"])
+    data[-1] ^= 1
+    return dict(state, bytes=bytes(data))
+
+
+def equal(one, two):
+    """States, and what they consist of."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, two)
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(equal(one[k], two[k]) for k in one)
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(equal, one, two))
+    return one == two
+
+
+def fed_stays(comm):
+    """A refused state changes nothing: neither the optimizer, nor codecs, nor residuals."""
+    for in_grad_too in (False, True):
+        _, fed = by_fed(comm, "topk:ratio=0.05", 3, small_below=1000, in_grad=in_grad_too)
+        state = fed.state_dict()
+        _, later = by_fed(comm, "topk:ratio=0.05", 5, small_below=1000, in_grad=in_grad_too)
+        kept = later.state_dict()
+        kept["optimizer"] = {k: dict(v) if isinstance(v, dict) else list(v)
+                             for k, v in kept["optimizer"].items()}
+        kept["optimizer"]["state"] = {k: {n: t.clone() for n, t in v.items()}
+                                      for k, v in kept["optimizer"]["state"].items()}
+        other = dict(state["optimizer"], param_groups=[])
+        wrong = [(tb.Error, dict(state, group=state["group"][:-8])),
+                 (ValueError, dict(state, optimizer=other)),
+                 (TypeError, dict(state, group="text"))]
+        if in_grad_too:
+            rests = state["rests"]
+            name = sorted(rests)[-1]
+            wrong += [(ValueError, dict(state, rests={})),
+                      (ValueError, dict(state, rests=dict(rests, more=rests[name]))),
+                      (ValueError, dict(state, rests={**rests, name: torch.ones(1)}))]
+        for kind, bad in wrong:
+            refused(kind, later.load_state_dict, bad)
+            assert equal(later.state_dict(), kept), bad.keys()
+        later.load_state_dict(state)
+        assert equal(later.state_dict(), state)
+        fed.close()
+        later.close()
+
+
+def hook_stays(comm):
+    """A refused state changes no plan; a state that is not needed yet is not lost."""
+    def hook_of():
+        model = DDP(net(), bucket_cap_mb=0.1)
+        return model, Hook(comm, "topk:ratio=0.05", small_below=1000, model=model)
+
+    model, hook = hook_of()
+    by_ddp(comm, hook, 2, model)
+    state = hook.state_dict()
+    model, later = hook_of()
+    by_ddp(comm, later, 3, model)
+    kept = later.state_dict()
+    last = list(kept["parameters"])[-1]
+    bad = dict(state, parameters={**state["parameters"], last: spoiled(state["parameters"][last])})
+    refused(tb.Error, later.load_state_dict, bad)
+    assert equal(later.state_dict(), kept)
+
+    new = hook_of()[1]
+    assert new.state_dict() == {"step": 0, "parameters": {}}
+    later.load_state_dict(new.state_dict())  # as at the start: nothing is held back
+    assert later.state_dict() == new.state_dict()
+    new.load_state_dict(state)
+    assert equal(new.state_dict(), state), "saved again before the first step"
+    refused(ValueError, new.load_state_dict, dict(state, parameters={last: {"of": "other"}}))
+    assert equal(new.state_dict(), state)
+    by_ddp(comm, None, 2, model)
+    assert set(later.state_dict()["parameters"]) == set(state["parameters"])
+
+
 dist.init_process_group(
     "gloo", init_method=f"file://{sys.argv[1]}/meet", rank=int(os.environ["TRIB_RANK"]),
     world_size=int(os.environ["TRIB_SIZE"]),
@@ -210,6 +295,8 @@ with tb.from_torch() as world:
     accumulates(world)
     unused(world)
     in_grad(world)
+    fed_stays(world)
+    hook_stays(world)
     x = torch.full((3,), float(world.rank), dtype=torch.bfloat16)
     assert world.allreduce(x)[0] == world.size * (world.size - 1) / 2
 print("all right")
