@@ -17,7 +17,8 @@ TEST(test_one_connection)
     }
 }
 
-/* It pauses at each failure, and is said at the first and then once a minute. */
+/* The listener pauses at each failure, and logs the first one and then one per
+ * minute. */
 TEST(test_no_descriptor)
 {
     struct trib_accept_pause pause = {0};

@@ -377,7 +377,7 @@ TEST(test_evict_by_address)
     int fds[PEERS];
 
     begin(&l);
-    l.acceptor.per_source = PEERS; /* counted, but without a limit of its own */
+    l.acceptor.per_source = PEERS; /* counted, but never reached */
     crowd(&l, fds, hosts);
     assert_int_equal(l.end_of[0], 0);
     for (int i = 1; i < PEERS; i++)

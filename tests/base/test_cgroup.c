@@ -127,7 +127,7 @@ TEST(test_second_high_and_swap)
     fakeroot_remove(&root);
 }
 
-/* In a container with a name space of its own, the mount is the container's group. */
+/* In a container with a cgroup namespace, the mount is the container's group. */
 TEST(test_second_name_space)
 {
     struct trib_cgroup_memory m;
@@ -257,7 +257,7 @@ static bool put(const char *folder, const char *file, const char *text)
     return well;
 }
 
-/* In a child that is in the group: 0: refused as it must be. */
+/* In a child in the group; 0: rejected as expected. */
 static int ask(const char *folder)
 {
     struct trib_error err = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors lie above 2, also in a process that has closed 0, 1 and 2. Each case runs
- * in a child, which tells by its exit code at which line it failed.
+ * Descriptors are above 2, also in a process that has closed 0, 1 and 2. Each case runs
+ * in a child; its exit code is the line of the failure.
  */
 #include "tests/harness/tribtest.h"
 

@@ -124,7 +124,7 @@ static void compute_and_stop(void)
     }
 }
 
-/* A process that cpulimit slows down is stopped at each look, and runs in between. */
+/* A process that cpulimit slows down is stopped at each check, and runs in between. */
 TEST(test_stopped_in_turn)
 {
     struct trib_process_watch watch;

@@ -133,7 +133,7 @@ TEST(test_refuses_each_length)
             memcpy(bad + heads[h] + 16, &lengths[i], 8);
             trib_sections_seal(bad, BYTES);
             const trib_status_t st = read_all(bad, BYTES, &err);
-            /* A length that pads alike is for the reader of the kind to refuse. */
+            /* The reader of a kind must reject a wrong length with the same padding. */
             assert_true(st == TRIB_ERR_INVALID || (h >= 2 && lengths[i] <= 4));
         }
 }
