@@ -346,7 +346,7 @@ static void reductions(const struct view *a)
     MPI_Op_free(&op);
 }
 
-/* Adds the integers of elements that lie one before the other. */
+/* Add the integers of adjacent elements. */
 static void add_backwards(void *in, void *out, int *n, MPI_Datatype *type)
 {
     (void)type;

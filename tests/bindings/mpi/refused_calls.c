@@ -199,7 +199,7 @@ static void no_communicators(void)
     MPI_Errhandler_free(&handler);
 }
 
-#ifdef MPICH_VERSION /* another MPI takes them, or crashes */
+#ifdef MPICH_VERSION /* another MPI accepts them, or crashes */
 static void of_mpich(void)
 {
     REFUSED(MPI_Allgather(mine, 1, I, other, 1, loose, W));
