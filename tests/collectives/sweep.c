@@ -125,7 +125,7 @@ void sweep_offloaded(const struct sweep *sweep, sweep_serve serve, int variant)
                 shape.op = TRIB_SUM;
             serve(&shape, variant);
             run_shape(sweep, shape, &seed);
-            /* A mean has steps of its own. */
+            /* A mean has its own steps. */
             if (p > ALL_CASES || shape.op == TRIB_MEAN ||
                 trib_coll_is_prefix(sweep->coll))
                 continue;

@@ -124,8 +124,8 @@ TEST(test_choice_of_lossy)
             }
 }
 
-/* Selections: whichever sends fewer bytes of code words, contributions and results, or
- * fewer messages where these are short. */
+/* Selections: the algorithm that sends fewer encoded bytes of contributions and
+ * results, or fewer messages where these are short. */
 TEST(test_choice_of_selections)
 {
     static const struct {
@@ -158,7 +158,7 @@ TEST(test_choice_of_selections)
             fprintf(stderr, "%d %zu %s\n", reach, i, why);
             assert_int_equal(flat < direct, strcmp(rows[i].name, "flat") == 0);
             assert_string_equal(chosen(TRIB_ALLREDUCE, rows[i].ranks, c), rows[i].name);
-            c.slot_bytes = 4 << 10; /* words of some bytes each */
+            c.slot_bytes = 4 << 10; /* encoded chunks of some bytes each */
             if (up < 0.001)
                 assert_string_equal(chosen(TRIB_ALLREDUCE, 4, c), "direct");
         }

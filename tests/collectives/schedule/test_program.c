@@ -158,7 +158,7 @@ static const struct trib_neighbor *edge_to(const struct trib_program *p, int pee
     return &none;
 }
 
-/* The other rank takes from a lane all that one rank sends on it. */
+/* The other rank receives all that one rank sends on a lane. */
 static void check_edges(const struct lowered *l)
 {
     for (int a = 0; a < l->shape.size; a++)
