@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-enum { N = 1500, CHANGES = 100000 /* of each word */, RANKS = 9 };
+enum { N = 1500, CHANGES = 100000 /* of each encoded chunk */, RANKS = 9 };
 
 /* A thread that changes bytes of an encoded chunk, mainly at its start, and restores
  * them. */

@@ -15,7 +15,7 @@ TEST(test_rows)
             row->stages.quantise->name, row->stages.pack->name};
         for (int s = 0; s < 4; s++)
             assert_string_equal(info->stages[s], stages[s]);
-        /* Whether words add in any order follows from parameters. */
+        /* Parameters determine whether encoded chunks can be added in any order. */
         assert_int_equal(info->flags & ~(uint32_t)TRIB_CODEC_ORDERLESS, row->flags);
         assert_true(strlen(row->grammar) > 0 && strlen(row->detail) > 0);
         assert_non_null(row->texts[0]);

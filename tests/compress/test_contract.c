@@ -260,8 +260,8 @@ TEST(test_feedback_conserves)
     }
 }
 
-/* Input plus residual is encoded, and the new residual is that less the decoded word:
- * in one pass as in three. */
+/* Input plus residual is encoded, and the new residual is the difference to the decoded
+ * chunk: in one pass as in three. */
 TEST(test_feedback_is_of_the_sum)
 {
     enum { N = 9001 };

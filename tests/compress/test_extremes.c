@@ -74,7 +74,7 @@ struct outcome {
     bool finite;
 };
 
-/* The same words by every instruction set, as the first one has them. */
+/* All instruction sets encode to the same bytes as the first. */
 static struct outcome outcome_of(const char *text, const float *x, double scale,
                                  const char *isa, uint64_t *digest_out)
 {
@@ -140,7 +140,7 @@ TEST(test_codecs)
 
     for (int t = 0; codec_text(t); t++) {
         if (codec_draws_elements(codec_text(t)) && strstr(codec_text(t), ":k=3,"))
-            continue; /* the errors of so few elements are not alike */
+            continue; /* errors of so few elements vary */
         for (enum shape shape = 0; shape < SHAPES; shape++) {
             uint64_t digest = 1;
             float x[N];

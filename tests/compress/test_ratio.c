@@ -151,8 +151,8 @@ struct row {
     double nmse;
 };
 
-/* The word of a codec that learns, for a gradient that it has seen: the last of several
- * starts of one rank alone. The bytes include those that ranks share. */
+/* Encode a gradient that a model has seen: the last of several starts of a single rank.
+ * The bytes include those that ranks share. */
 static size_t learned(const char *text, const float *x, size_t n, float *y)
 {
     const struct trib_model_opts opts = {.total = n, .piece = n, .ranks = 1, .seed = 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of words with an error bound: part of check_kernels.c. */
+/* Kernels of error-bounded codecs: part of check_kernels.c. */
 #ifndef TESTS_COMPRESS_KERNELS_CHECK_BOUNDED_H
 #define TESTS_COMPRESS_KERNELS_CHECK_BOUNDED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The product of matrices: against its definition, in every instruction set, for every
- * way that the operands can lie.
+ * The matrix product compared with its definition, in every instruction set, for every
+ * layout of the operands.
  */
 #include "tests/compress/kernels/isas.h"
 

@@ -22,7 +22,7 @@ static inline struct trib_autoencoder *ae_new(struct trib_autoencoder_opts opts,
     return ae;
 }
 
-/* Selections that ranks might make: alike, smooth, largest first. */
+/* Selections that ranks might make: correlated, smooth, largest first. */
 struct data {
     size_t length, n;
     float *v[NODES_MAX], *innovation[NODES_MAX];

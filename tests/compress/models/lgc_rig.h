@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks in one process whose plans have LGC as their model: shares, words and exchanges
- * are summed here as a plan does.
+ * Ranks in one process whose plans have LGC as their model: shares, encoded chunks and
+ * exchanges are summed as in a plan.
  */
 #ifndef TESTS_COMPRESS_MODELS_LGC_RIG_H
 #define TESTS_COMPRESS_MODELS_LGC_RIG_H
@@ -156,7 +156,7 @@ static inline size_t encode_own(struct ring *r, int k, const struct trib_model_c
     return trib_codec_encode_ef(r->codec, &in, r->residual[k] + c->first, dst);
 }
 
-/* One chunk by words; each rank takes the result. */
+/* Sum the encoded chunks of one chunk; each rank decodes the result. */
 static inline void reduce(struct ring *r, size_t i)
 {
     const struct trib_model_chunk c = chunk_of(r, i);

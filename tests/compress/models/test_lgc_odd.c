@@ -91,8 +91,8 @@ TEST(test_not_finite_beside_zeros)
     }
 }
 
-/* Nothing, everything alike, one element, very small and very large ones: finite
- * results, and zeros stay zeros. */
+/* Zeros, equal elements, one element, very small and very large ones: results are
+ * finite, and zeros stay zeros. */
 TEST(test_unusual)
 {
     static const struct {
@@ -199,8 +199,8 @@ static void loud_ps(float *w, int ranks)
     loud_weights(w, ranks, DECODER_WEIGHTS + 1);
 }
 
-/* A decode far above what came in is refused and counted. Nothing is lost then: of the
- * ring all stays here, lgc-ps sends the values themselves. */
+/* A decoded value far above the input is rejected and counted. Nothing is lost: the
+ * ring form keeps everything in the residual, lgc-ps sends the values themselves. */
 TEST(test_guard)
 {
     for (int form = 0; form < 2; form++) {

@@ -425,7 +425,7 @@ static struct group trained(const char *text, float *x)
     return g;
 }
 
-/* Words of another epoch or length are refused, cut ones as well. */
+/* Encoded chunks of another epoch or length are rejected, and so are truncated ones. */
 TEST(test_foreign_words)
 {
     static float x[ELEMENTS], y[ELEMENTS];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Orthonormal columns, and what PowerSGD makes of them and of products of matrices.
- */
+/* Orthonormal columns, and PowerSGD's use of them and of matrix products. */
 #include "tests/compress/kernels/isas.h"
 
 #include "compress/models/orthonormal.h"

@@ -378,7 +378,7 @@ TEST(test_threads_of_others)
     assert_true(open_blas(&blas, why, sizeof why));
     float *x = gradient_new(1);
 #ifdef __SANITIZE_THREAD__
-    const int most = 1; /* it takes what OpenBLAS's threads do for races */
+    const int most = 1; /* it reports races in OpenBLAS's threads */
 #else
     const int most = 2;
 #endif

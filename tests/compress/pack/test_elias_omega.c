@@ -97,7 +97,7 @@ TEST(test_cut)
     free(bytes);
 }
 
-/* Bits that are no number below 2^32, or follow the last one, are refused. */
+/* Bits that encode no number below 2^32, or follow the last number, are rejected. */
 TEST(test_refused)
 {
     const uint8_t ones[16] = {255, 255, 255, 255, 255, 255, 255, 255,

@@ -12,7 +12,7 @@ enum { RANKS_MAX = 64, N_MAX = 4099 };
 enum kind {
     KIND_NORMAL,
     KIND_SMOOTH,
-    KIND_STEEP,    /* large differences, all alike */
+    KIND_STEEP,    /* large differences, all equal */
     KIND_DENORMAL,
     KIND_HUGE,     /* beyond any integer, in places */
     KIND_LARGE,    /* integers, whose sums are beyond 32 bits in places */
@@ -123,7 +123,7 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)(state >> 33) % n;
 }
 
-/* Merges two of the words at a time, in a random order, or all of them. */
+/* Merge two of the encoded chunks at a time in a random order, or all at once. */
 static size_t merge_all(struct sum *s, bool pairs, uint8_t *dst)
 {
     struct trib_encoded words[RANKS_MAX];

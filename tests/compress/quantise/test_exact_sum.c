@@ -473,7 +473,7 @@ TEST(test_bytes_of_partial_sums)
     }
 }
 
-/* Whatever the bytes of a word are, a merge gives a status and stays within its
+/* For any bytes of an encoded chunk, a merge returns a status and stays within its
  * buffers. */
 TEST(test_hostile_words)
 {

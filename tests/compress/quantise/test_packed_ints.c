@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Code words that add without decoding: the sum of words is the word of the sum.
+ * Encoded chunks that add without decoding: the sum of encoded chunks is the encoding
+ * of the sum.
  */
 #include "tests/compress/quantise/packed_ints_words.h"
 

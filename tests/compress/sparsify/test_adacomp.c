@@ -84,7 +84,7 @@ TEST(test_bytes)
         assert_true(in_bin >= 1);
         sent += (size_t)in_bin;
     }
-    /* an index takes about log2(e LONG / sent) bits; bins spread them evenly */
+    /* an index needs about log2(e LONG / sent) bits; bins spread the indices evenly */
     const double bits = log2(2.7183 * LONG / (double)sent) / 8 * (double)sent;
     assert_true((double)b.len >= 12 + (double)(sent + 7) / 8 + 0.7 * bits);
     assert_true((double)b.len <= 12 + (double)(sent + 7) / 8 + 1.05 * bits);

@@ -51,7 +51,8 @@ TEST(test_count)
     }
 }
 
-/* Data that a stride misleads: large where it does not look, or only where it does. */
+/* Data that misleads a strided sample: large only between the samples, or only at the
+ * samples. */
 TEST(test_misleading)
 {
     enum { N = 40000 };

@@ -85,8 +85,8 @@ TEST(test_ranks_agree)
     buffers_free(&a), buffers_free(&b);
 }
 
-/* The sum of the ranks' words is sent in the same way; a vector with anything else in
- * it is not. */
+/* The sum of the ranks' encoded chunks is encoded in the same way; a vector with other
+ * elements is not. */
 TEST(test_sums)
 {
     enum { N = 3001, K = 31 };

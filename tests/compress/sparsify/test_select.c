@@ -60,8 +60,7 @@ TEST(test_kinds)
     }
 }
 
-/* large where the sample looks, small elsewhere, and the other way round; NaN and Inf
- */
+/* large at the sampled positions, small elsewhere, and vice versa; NaN and Inf */
 TEST(test_misleading)
 {
     enum { N = 40000 };

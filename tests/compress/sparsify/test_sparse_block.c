@@ -82,7 +82,7 @@ TEST(test_results)
     free(x), free(y);
 }
 
-/* The words of what `ranks` ranks select of n elements, and of their sum. */
+/* The encoded selections of `ranks` ranks from n elements, and their encoded sum. */
 static void check_bound(const char *text, size_t n, int ranks)
 {
     struct codec_buffers b = buffers_new(text, NULL, n);

@@ -25,8 +25,8 @@ static struct cut cut_new(const char *name, size_t k, size_t block, const float 
                         .x = x};
 }
 
-/* Decodes the word of block i in one start to y; returns the elements that were sent.
- * residual: NULL, or of the whole vector. */
+/* Encode block i in one start and decode it to y; return the number of sent elements.
+ * residual: NULL, or that of the whole vector. */
 static size_t start(struct cut *c, size_t i, struct trib_encode_key key,
                     float *residual, float *y)
 {
@@ -75,8 +75,7 @@ static void check_counts(const char *name, size_t k, size_t block, const float *
                          block, step - last[i]);
         }
         const size_t most = k < TOTAL ? k : TOTAL;
-        const bool dense = all == TOTAL && 2 * k > TOTAL; /* where that takes fewer
-                                                           * bytes */
+        const bool dense = all == TOTAL && 2 * k > TOTAL; /* needs fewer bytes */
         if (!dense && (sampled ? all > most || 5 * all < 4 * most : all != most))
             fail_msg("%s:k=%zu: %zu sent of blocks of %zu in start %u", name, k, all,
                      block, step);

@@ -28,7 +28,7 @@ static void fill_hot(float *x, int hot, size_t n)
         x[i] = i % BLOCK == 17 ? 1.0f : hot == 2 && i % BLOCK == 700 ? -0.61f : 0.0f;
 }
 
-/* The mean error of `draws` words, and their length. */
+/* Return the mean error over `draws` encodings, and their length. */
 static double mean_nmse(const char *text, const float *x, size_t n, uint32_t draws,
                         size_t *len_out)
 {
@@ -221,7 +221,7 @@ static const char *const linear_texts[] = {
 };
 enum { LINEAR_TEXTS = sizeof linear_texts / sizeof *linear_texts };
 
-/* The words of some ranks on scales that they agreed on. */
+/* The encoded chunks of some ranks on agreed scales. */
 struct linear {
     struct trib_codec *codec;
     size_t n;

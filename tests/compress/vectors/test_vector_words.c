@@ -77,7 +77,7 @@ static void encode(struct rig *r, float *residual)
     assert_true(r->bytes <= trib_words_bound(r->words));
 }
 
-/* The words of `encoded`, each decoded by itself. */
+/* Decode each chunk of `encoded` separately. */
 static void decode_apart(struct rig *r)
 {
     const size_t chunks = trib_words_chunks(r->words);
