@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The products of tributary/coded.h. With a word rank 3 dies among them, and rank 0 has
- * all results.
+ * The products of tributary/coded.h. With an argument, rank 3 dies among them, and rank
+ * 0 has all results.
  *
  *     trib-run -n 16 --grace 60 -- coded dies
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loops of tributary/train.h and of the head of docs/training.md. With a word rank
- * 1 dies, and the others end.
+ * The loops of tributary/train.h and of the start of docs/training.md. With an
+ * argument, rank 1 dies, and the others end.
  */
 #include <signal.h>
 #include <stdbool.h>
