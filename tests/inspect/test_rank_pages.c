@@ -168,7 +168,7 @@ TEST(test_hostile)
     assert_false(p.waits);
 }
 
-/* Pages of this process: one of its own, which is open twice, a copy of another's, one
+/* Pages of this process: its own, which is open twice, a copy of another process's, one
  * that can shrink. */
 TEST(test_of_process)
 {

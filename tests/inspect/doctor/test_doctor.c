@@ -18,7 +18,7 @@ static void note(void *arg, const trib_finding_t *f)
                  verdicts[f->verdict], f->where, f->topic, f->text, f->cure);
 }
 
-/* How many lines begin so and have the words. */
+/* Return the number of lines with this prefix and these words. */
 static int count(const struct lines *lines, const char *begin, const char *words)
 {
     int n = 0;
