@@ -117,7 +117,7 @@ TEST(test_transports)
     }
 }
 
-/* One at a time, and more than the transport takes. */
+/* One write at a time, and more than the transport accepts. */
 TEST(test_depths)
 {
     static const int depths[] = {1, 2, 3, 4096};

@@ -106,7 +106,7 @@ TEST(test_other_version)
     say(&l, hello, sizeof(hello));
     assert_status(hear_hello(&l, true, LONG_MS), TRIB_ERR_MISMATCH);
     assert_said(&l, "host1:7100 has trib-perf 9.9?, this is 1.2.3");
-    /* The other learns the version of this one, too. */
+    /* The peer also receives the version of this side. */
     char answer[sizeof(struct put_head) + sizeof(struct put_hello)];
     assert_int_equal(read(l.other, answer, sizeof(answer)), sizeof(answer));
     assert_string_equal(answer + sizeof(struct put_head), "1.2.3");

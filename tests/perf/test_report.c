@@ -102,7 +102,7 @@ TEST(test_names)
     assert_int_equal(v.slower + v.faster, 0);
     assert_non_null(strstr(text, "\npull\n"));
     const char *push = strstr(text, "\npush\n");
-    assert_true(push != NULL && strstr(push + 1, "\npush\n") == NULL); /* said once */
+    assert_true(push != NULL && strstr(push + 1, "\npush\n") == NULL); /* once */
     free(text);
 }
 
@@ -255,7 +255,7 @@ TEST(test_page)
                         json_integer(2));
     files[1].path = "/x/b.json";
     text = html_page(files, 2, &bytes);
-    assert_non_null(strstr(text, "time relative to <b>a</b>")); /* all else is alike */
+    assert_non_null(strstr(text, "time relative to <b>a</b>")); /* otherwise equal */
     assert_non_null(strstr(text, "b, 8 B: 2 times"));
     free(text);
     report_file_close(&files[0]);
