@@ -126,7 +126,7 @@ static void close_three(struct three *t)
     free(t);
 }
 
-/* The result that the root has sent to the leaf, which has not looked yet. */
+/* Return the result that the root has sent to the leaf, which has not polled yet. */
 static struct trib_entry *result_of_root(struct three *t)
 {
     struct trib_engine *leaf = &t->side[LEAF].engine;
@@ -177,7 +177,7 @@ TEST(test_passes_on)
     }
 }
 
-/* More bytes than the codec makes of a chunk: as many as a slot has, and one. */
+/* More bytes than the codec's bound for a chunk: a full slot, and one byte too many. */
 TEST(test_refuses_long_words)
 {
     for (size_t k = 0; k < sizeof(slots) / sizeof(slots[0]); k++) {

@@ -223,7 +223,7 @@ TEST(test_disagreement)
     }
 }
 
-/* The waiting rank looks by itself, from time to time. */
+/* The waiting rank polls from time to time without an event. */
 TEST(test_wait_looks)
 {
     struct engines *t = open_billboard(2);
@@ -262,7 +262,7 @@ TEST(test_peer_ahead)
             start(t, i);
             trib_short_check(&s->engine);
         }
-        /* Rank 0 is on the billboard, and rank 2 has not got its frame. */
+        /* Rank 0 is on the billboard, and rank 2 has not received its frame. */
         trib_short_check(&t->side[2].engine);
         (void)trib_engine_progress(&t->side[2].engine);
         (void)trib_engine_progress(&t->side[1].engine);

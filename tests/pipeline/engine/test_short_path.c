@@ -251,7 +251,7 @@ TEST(test_refuses_hostile_frames)
     }
 }
 
-static int room; /* writes that the transport takes before it is full */
+static int room; /* writes that the transport accepts before it is full */
 static trib_status_t (*plain_write)(struct trib_transport *t, int peer,
                                     const struct trib_write *w);
 

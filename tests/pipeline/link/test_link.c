@@ -327,8 +327,8 @@ TEST(test_credits_travel_in_events)
     close_pair(p);
 }
 
-/* Credits are a peer's: those for frames that were not sent are refused, and the same
- * ones twice change nothing. */
+/* Credits from a peer: credits for frames that were not sent are rejected, and repeated
+ * ones change nothing. */
 TEST(test_credits_fit)
 {
     struct pair *p = full_pair();

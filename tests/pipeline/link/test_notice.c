@@ -37,7 +37,7 @@ TEST(test_notices)
     }
 }
 
-/* A notice must lie still until the transport has read it. */
+/* A notice must not change until the transport has read it. */
 TEST(test_notices_wait_for_the_last)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING}, got;

@@ -74,8 +74,8 @@ static inline void close_talk(struct talk *k)
     free(k);
 }
 
-/* Write an entry into side 0's mailbox that no rank would write: side 1, which has sent
- * nothing so far, has one of its own for that. */
+/* Open a mailbox with which side 1, which has sent nothing so far, writes entries that
+ * a correct rank never writes. */
 static inline void open_box(struct talk *k, struct trib_mailbox *box)
 {
     struct trib_engine *o = &k->t->side[1].engine;

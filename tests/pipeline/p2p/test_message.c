@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Heads of messages: their layout, and which of those that a peer may write are
- * refused.
- */
+/* Message headers: their layout, and the headers from a peer that are rejected. */
 #include "tests/harness/tribtest.h"
 
 #include "pipeline/p2p/message.h"
@@ -86,7 +83,7 @@ TEST(test_faults)
     assert_fault(&m, 400, "type or length");
     m = eager(100);
     m.kind = TRIB_MESSAGE_DATA;
-    m.count = UINT64_MAX; /* the receive refuses it */
+    m.count = UINT64_MAX; /* the receive rejects it */
     assert_null(trib_message_fault(&m, 400));
     m.bytes = 0;
     assert_fault(&m, 400, "without elements");

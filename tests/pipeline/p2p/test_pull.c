@@ -124,7 +124,7 @@ TEST(test_receiver_gives_up)
     close_talk(k);
 }
 
-/* How a peer may lie about the place of a message of 9000 bytes. */
+/* False locations that a peer may send for a message of 9000 bytes. */
 struct lie {
     const char *word; /* of the sentence */
     int64_t origin;

@@ -32,7 +32,7 @@ static void named(const struct rig *r, const char *what)
                                         "to rank 1 in allreduce", NULL});
 }
 
-/* The first frame of a lane from rank 0 at rank 1, which has not looked at it. */
+/* Return the first frame on a lane from rank 0 to rank 1, which has not polled yet. */
 static struct trib_entry *first_entry(const struct rig *r, int lane)
 {
     struct trib_engine *e = &rig_side(r, 1)->engine;

@@ -39,7 +39,7 @@ TEST(test_vector)
     assert_ptr_equal(trib_run_acc(&run, &c), scratch + 32);
 }
 
-/* Rank 1 has the result of its own block alone, at the beginning of its buffer. */
+/* Rank 1 has only the result of its own block, at the start of its buffer. */
 TEST(test_block)
 {
     struct trib_payload_state s = {.acc_bytes = 16};

@@ -19,7 +19,7 @@ static struct trib_task *reduce_of(struct trib_run *run)
     return NULL;
 }
 
-/* All frames of the others are at this rank, which has not looked at them. */
+/* All frames of the others have arrived at this rank, which has not polled yet. */
 static struct rig open_at(int rank)
 {
     const struct payload_case c = {
@@ -78,7 +78,7 @@ TEST(test_order_of_ranks)
             peer += peer == rank;
             assert_int_equal(order[i], peer);
         }
-        t->flags |= TRIB_TASK_EMPTY; /* an aggregator has nothing of its own */
+        t->flags |= TRIB_TASK_EMPTY; /* an aggregator has no contribution */
         assert_int_equal(walk(&r, rank, order), RANKS - 1);
         assert_int_equal(order[0], rank == 0);
         rig_close(&r);

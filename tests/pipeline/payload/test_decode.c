@@ -12,7 +12,7 @@ enum { COUNT = 2500, ROOM = 16384 };
 
 static uint8_t word[ROOM];
 
-/* The code word of rank 0's input of a chunk. */
+/* Encode rank 0's input of a chunk. */
 static size_t make_word(const struct rig *r, const struct trib_chunk *c)
 {
     struct trib_run *run = &rig_side(r, 0)->run;
@@ -75,7 +75,7 @@ TEST(test_bad_words)
     rig_close(&r);
 }
 
-/* An aggregator only hands words on: it does not look into them. */
+/* An aggregator only forwards encoded chunks and does not decode them. */
 TEST(test_aggregator)
 {
     const struct payload_case c = {

@@ -63,7 +63,7 @@ TEST(test_conserves)
     }
 }
 
-/* Neither an exact word nor one without feedback touches the residual. */
+/* Neither exact encoding nor encoding without feedback changes the residual. */
 TEST(test_leaves_the_residual)
 {
     const struct payload_case c = case_of("topk:ratio=0.1", "ef14");
@@ -94,8 +94,8 @@ TEST(test_leaves_the_residual)
     rig_close(&r);
 }
 
-/* A worker's word of a chunk is the engine's, and another one in another chunk, step or
- * rank. */
+/* A worker encodes a chunk to the same bytes as the engine; another chunk, step or rank
+ * has different bytes. */
 TEST(test_key)
 {
     const struct payload_case c = case_of("qsgd:bits=2,ef=0", NULL);

@@ -125,8 +125,8 @@ TEST(test_distances)
     assert_memory_equal(at, far_ones, sizeof(far_ones));
 }
 
-/* Reads from memory that ends where the word does; the reader's answer, if any, holds
- * for all positions. */
+/* Decode from memory that ends with the encoded chunk; if the reader accepts it, all
+ * positions are valid. */
 static void read_copy(const uint8_t *word, size_t bytes, size_t n, size_t element)
 {
     uint8_t *copy = malloc(bytes + !bytes);

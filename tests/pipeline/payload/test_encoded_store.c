@@ -62,7 +62,7 @@ TEST(test_roles)
     }
 }
 
-/* A word that one SEND alone needs is made where it is sent from. */
+/* A chunk that only one SEND needs is encoded directly into the send buffer. */
 TEST(test_sent)
 {
     static const struct {
@@ -87,7 +87,7 @@ TEST(test_sent)
     }
 }
 
-/* A store keeps its word until all that take from it are done with its round. */
+/* A store keeps its chunk until all readers are done with its round. */
 TEST(test_when_free)
 {
     const struct payload_case c = {.codec = "f16",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listed blocks: which elements a round moves, where they lie, and which frames are
- * right though their count is not the operation's.
+ * Listed blocks: the elements that a round moves, their position, and the valid frames
+ * with a count other than the operation's.
  */
 #include "tests/harness/tribtest.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks as code words: codecs that lose nothing of small integers give the plain sum,
- * the others the same bits on all ranks, by every algorithm and through aggregators.
+ * Encoded chunks: codecs that represent small integers exactly return the plain sum.
+ * The others return the same bits on all ranks, for every algorithm and through
+ * aggregators.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -65,7 +66,7 @@ TEST(test_same_bits)
     }
 }
 
-/* Aggregators sum the same words. */
+/* Aggregators sum the same encoded chunks. */
 TEST(test_aggregators)
 {
     for (size_t k = 0; k < 2 * RIG_COUNT(whole); k++) {
@@ -78,7 +79,8 @@ TEST(test_aggregators)
     }
 }
 
-/* A word of another codec's, or that names memory of a rank, ends the operation. */
+/* An encoded chunk from another codec, or one that refers to memory of a rank, ends the
+ * operation. */
 TEST(test_refuses)
 {
     static const uint8_t kinds[] = {TRIB_FRAME_GET, TRIB_FRAME_SUM, TRIB_FRAME_DATA};

@@ -77,7 +77,7 @@ TEST(test_vote)
     }
 }
 
-/* An aggregator adds the words of its ranks, and hands on their sum. */
+/* An aggregator adds the encoded chunks of its ranks and forwards the sum. */
 TEST(test_aggregators)
 {
     for (int k = 0; k < 8; k++) {
@@ -92,7 +92,7 @@ TEST(test_aggregators)
     }
 }
 
-/* Floats that an aggregator sums are not for words that add. */
+/* Chunks that an aggregator sums as floats are invalid for a linear codec. */
 TEST(test_refuses_sums)
 {
     const struct payload_case c = {.codec = "exact",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks of pairs in a few engines, driven by hand: unions, results that stay, frames
- * that are refused.
+ * Chunks of pairs in a few engines, driven by hand: unions, results that stay
+ * unchanged, and rejected frames.
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
@@ -100,7 +100,7 @@ TEST(test_unions)
     free(gifts);
 }
 
-/* The same number of pairs takes no new memory in later starts. */
+/* Later starts with the same number of pairs allocate no memory. */
 TEST(test_memory_is_kept)
 {
     struct gift *gifts = calloc(RANKS, sizeof(*gifts));

@@ -55,7 +55,7 @@ TEST(test_collectives)
     }
 }
 
-/* More contributions than a kernel takes at a time are summed in parts. */
+/* More contributions than a kernel accepts at a time are summed in parts. */
 TEST(test_many_sources)
 {
     for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which runs add code words without decoding, and how long their code words get.
+ * Runs that add encoded chunks without decoding, and the maximum length of their
+ * encoded chunks.
  */
 #include "tests/harness/tribtest.h"
 

@@ -102,8 +102,8 @@ TEST(test_most_contribs)
     }
 }
 
-/* A frame is due in its turn alone: not before the ADVERT, not while one that is late
- * is to be dropped, and not before those that came first. */
+/* A frame is accepted only in its turn: after the ADVERT, after late frames that must
+ * be dropped, and after earlier frames. */
 TEST(test_due)
 {
     struct engines *t = engines_two("shm", false);
