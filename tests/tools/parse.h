@@ -18,7 +18,7 @@ struct parsed {
     char said[1024];
 };
 
-/* The words of the line stay until the next call. */
+/* The words of the line are valid until the next call. */
 static inline struct parsed parse_line(const char *line, parse_fn fn, void *args)
 {
     static char copy[512];
@@ -46,7 +46,7 @@ static inline void assert_taken(const char *line, parse_fn fn, void *args)
     assert_string_equal(p.said, "");
 }
 
-/* Refused in one line that has these words. */
+/* Rejected with one line that contains these words. */
 static inline void assert_refused_by(const char *line, parse_fn fn, void *args,
                                      const char *words)
 {
