@@ -195,7 +195,7 @@ TEST(test_choose_cores)
     int many = trib_leaders_choose(&ask);
 
     struct trib_cost_model slow = *trib_cost_default(TRIB_COST_LOAD_STORE);
-    slow.wire_Bps = 1e30; /* summing is all that takes time inside */
+    slow.wire_Bps = 1e30; /* inside a group only summing costs time */
     slow.sum_Bps = 1e8;
     ask.inside = &slow;
     ask.cores = 1;
@@ -215,7 +215,7 @@ TEST(test_choose_crowded)
     assert_true(trib_leaders_choose(&ask) > 1);
     ask.cores = 2;
     assert_int_equal(trib_leaders_choose(&ask), 1);
-    ask.bytes = 4 << 10; /* measured: each leader more takes 0.05 to 0.15 ms */
+    ask.bytes = 4 << 10; /* measured: each additional leader costs 0.05 to 0.15 ms */
     assert_int_equal(trib_leaders_choose(&ask), 1);
     for (int n = 1; n < 4; n++)
         assert_in_range(trib_leaders_us(&ask, n + 1) - trib_leaders_us(&ask, n), 50,
