@@ -70,7 +70,7 @@ TEST(test_weights_add_up)
     ranks_pass(.size = 5, .fn = weights_add_up, .config = "transport=tcp");
 }
 
-/* One step gives each rank a vector of its own; then gradients are 0. */
+/* One step passes a different vector on each rank; later gradients are 0. */
 static void scatter(struct quadratic *q)
 {
     trib_step_t step = TRIB_STEP_INIT;

@@ -206,7 +206,7 @@ static void *strike_later(void *arg)
     return NULL;
 }
 
-/* A part that came back has the very bytes that were lost. */
+/* A recovered part has exactly the lost bytes. */
 static void check_parts(struct ranks_self *self, const trib_coded_t *coded)
 {
     float want[ROWS * COLUMNS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Codes without ranks: layouts, decoding, and arithmetic of bytes, each against an
- * oracle of its own. */
+/* Codes without ranks: layouts, decoding, and arithmetic of bytes, each compared with
+ * its own oracle. */
 #include "tests/harness/tribtest.h"
 
 #include <math.h>
@@ -240,7 +240,7 @@ TEST(every_subset_decodes)
         const int n = cases[i].ranks, first = n < cases[i].parts ? n : cases[i].parts;
         struct trib_code_layout had = first_layout(cases[i].parts, n);
         for (int b = first; b < had.n_blocks; b++)
-            had.holder[b] = 0; /* partitions beyond the ranks lie somewhere */
+            had.holder[b] = 0; /* partitions beyond the ranks are on any rank */
         struct trib_code_layout l = draw_from(cases[i].code, 3, &had);
         int decode = 0;
         for (unsigned subset = 0; subset < 1u << n; subset++) {
@@ -290,7 +290,7 @@ TEST(a_newcomer_takes_the_lost_part)
     trib_code_layout_destroy(&next);
 }
 
-/* A rank with a sum dies: a newcomer draws a row of its own, and no other changes. */
+/* A rank with a sum dies: a newcomer draws a new row, and no other row changes. */
 TEST(a_newcomer_draws_a_row)
 {
     static const char *const codes[] = {"rlnc", "mds"};

@@ -38,7 +38,7 @@ static void fill(struct samples *s, int number)
     }
 }
 
-/* Adds the gradient of one sample, by an expression of its own for each loss. */
+/* Add the gradient of one sample, with a separate expression for each loss. */
 static void oracle_add(bool hinge, const double *w, size_t sample, double *g)
 {
     const double y = (double)label(sample);
@@ -87,7 +87,7 @@ static double distance(const float *weights, bool hinge)
     return sqrt(sum / norm);
 }
 
-/* A rank is killed before a step, or takes its time. */
+/* A rank is killed before a step, or is slow. */
 struct play {
     const char *code;
     int victim; /* -1: no rank dies */

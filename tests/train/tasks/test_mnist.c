@@ -232,7 +232,7 @@ TEST(refuses_disagreeing_labels, set_up, tear_down)
     expect_error(f, "label 1 is 10, expected 0 to 9");
 }
 
-/* Every truncation and every flipped byte of the compressed file is refused. */
+/* Every truncation and every flipped byte of the compressed file is rejected. */
 TEST(refuses_damage, set_up, tear_down)
 {
     struct fixture *f = *state;

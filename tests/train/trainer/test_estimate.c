@@ -274,8 +274,8 @@ static int chooses(struct ranks_self *self)
     return 0;
 }
 
-/* A state brings the choice along: the loaded run has the bits of the one that went
- * on. */
+/* A saved state includes the choice: the loaded run has the same bits as the one that
+ * continued. */
 static int keeps_choice(struct ranks_self *self)
 {
     struct quadratic a, b;

@@ -173,9 +173,9 @@ RANKS_TEST(test_goes_on, .size = 3, .config = "transport=shm")
     return 0;
 }
 
-/* ---- refused states -------------------------------------------------------------- */
+/* ---- rejected states ------------------------------------------------------------- */
 
-/* Change the magic number of the last sum's own state. */
+/* Change the magic number of the last sum's state. */
 static void spoil_last_sum(unsigned char *state, size_t n)
 {
     struct trib_sections r = {
@@ -190,7 +190,7 @@ static void spoil_last_sum(unsigned char *state, size_t n)
     trib_sections_seal(state, n);
 }
 
-/* The trainer refuses the state, keeps its own, and goes on. */
+/* Check that the trainer rejects the state, keeps its own, and continues. */
 static void must_stay(struct quadratic *q, unsigned char *state, size_t bytes)
 {
     unsigned char *before, *after;
@@ -241,8 +241,8 @@ RANKS_TEST(test_stays, .size = 2, .config = "transport=shm")
     return 0;
 }
 
-/* The loss (x^2 - 1)^2 has two wells. Two ranks, which their first steps bring to -0.6
- * and 0.6, hold each other in the middle by elastic averaging; a leader draws both into
+/* The loss (x^2 - 1)^2 has two wells. The first steps move two ranks to -0.6 and 0.6.
+ * With elastic averaging they hold each other in the middle; a leader draws both into
  * its own well. */
 static double well(struct ranks_self *self, const char *strategy)
 {

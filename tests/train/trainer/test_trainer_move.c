@@ -218,7 +218,7 @@ TEST(test_lets_in)
     munmap(d.board, sizeof(*d.board));
 }
 
-/* Old and new trainers that differ are refused, and the old one stays as it was. */
+/* Old and new trainers that differ are rejected, and the old one is unchanged. */
 RANKS_TEST(test_differs, .size = 3, .config = "transport=shm")
 {
     const bool is_new = self->rank == 2;
@@ -401,8 +401,7 @@ static trib_status_t run_into_it(struct rank *r, struct quadratic *q)
     return st;
 }
 
-/* All others have an error of their own before the first of them tells by
- * trib_comm_shrink. */
+/* All others have an error before the first of them announces trib_comm_shrink. */
 static void meet(struct rank *r)
 {
     const double until = ranks_seconds() + 15 * tribtest_slowness();
