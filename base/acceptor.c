@@ -97,6 +97,7 @@ static void linger(struct trib_acceptor *a, struct trib_pending *p)
 {
     (void)shutdown(p->fd, SHUT_WR);
     p->refused = true;
+    p->spoke = false;
     p->until = trib_deadline_ms(REFUSED_MS);
     put(a, p);
 }
@@ -152,12 +153,13 @@ static uint64_t source_of(const struct trib_acceptor *a, const uint8_t ip[16])
 static bool leaves_before(const struct trib_acceptor *a, const uint16_t crowds[SOURCES],
                           const struct trib_pending *p, const struct trib_pending *q)
 {
-    if (!a->per_source)
-        return p->until < q->until;
     const int n_p = crowds[p->source % SOURCES], n_q = crowds[q->source % SOURCES];
-    if (n_p != n_q)
+
+    if (n_p != n_q) /* both are 0 if sources do not count */
         return n_p > n_q;
-    return p->spoke != q->spoke ? q->spoke : p->since < q->since;
+    if (p->spoke != q->spoke)
+        return q->spoke;
+    return a->per_source ? p->since < q->since : p->until < q->until;
 }
 
 bool trib_acceptor_evict(struct trib_acceptor *a)

@@ -4,9 +4,9 @@
  * connections with deadlines, eviction, pause without descriptors.
  *
  * A connection is pending until its peer has authenticated. A flood of connections thus
- * occupies at most `max` entries. A further connection evicts one: the one with the
- * earliest deadline or, with limits per source, the oldest of the source address that
- * has most.
+ * occupies at most `max` entries. A further connection evicts one, first among those
+ * without a valid hello: the one with the earliest deadline or, with limits per source,
+ * the oldest of the source address that has most.
  *
  * A listener embeds struct trib_pending as the first member of its own record. It may
  * read its connections itself (boot, tribd), or have trib_acceptor_progress read hello
@@ -37,7 +37,7 @@ struct trib_pending {
     uint64_t source; /* digest of its address, if sources are limited */
     uint64_t since; /* ns: time of the connection */
     uint64_t until; /* deadline */
-    bool spoke; /* set by the listener: evicted after those that sent nothing */
+    bool spoke; /* set by the listener after a valid hello: evicted after the others */
     /* The message that trib_acceptor_progress reads; see trib_pending_expect. */
     uint8_t *to;
     size_t want, have;

@@ -387,14 +387,15 @@ TEST(test_evict_by_address)
     end(&l);
 }
 
-/* Within one address, silent connections are evicted first. */
-TEST(test_evict_silent_first)
+/* Silent connections are evicted first: of one address, or of all if addresses do not
+ * count. */
+static void evict_silent_first(int per_source)
 {
     struct listener l;
     int fds[PEERS];
 
     begin(&l);
-    l.acceptor.per_source = PEERS;
+    l.acceptor.per_source = per_source;
     crowd(&l, fds, NULL);
     for (int i = 0; i < MAX; i++)
         l.acceptor.pending[i]->spoke =
@@ -404,6 +405,12 @@ TEST(test_evict_silent_first)
     for (int i = 0; i < PEERS; i++)
         close(fds[i]);
     end(&l);
+}
+
+TEST(test_evict_silent_first)
+{
+    evict_silent_first(PEERS);
+    evict_silent_first(0);
 }
 
 /* Beyond its number, an address loses its oldest connection, but not a young one. */

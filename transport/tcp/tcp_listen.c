@@ -154,6 +154,7 @@ static bool judge(void *owner, struct trib_pending *p)
     if (!ours || !tcp_has_secret(tcp) || check_hello(tcp, &c->hello) != TCP_NOT_REFUSED)
         return true;
     p->ended = !trib_tcp_send_challenge(tcp, c);
+    p->spoke = true;
     return p->ended;
 }
 

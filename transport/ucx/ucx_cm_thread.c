@@ -269,6 +269,7 @@ static bool judge(void *owner, struct trib_pending *p)
         return true;
     if (p->to == c->name) {
         p->ended = ucx_has_secret(u) && !trib_ucx_challenge(u, c);
+        p->spoke = true;
         trib_pending_expect(p, c->answer, sizeof(c->answer));
         return !ucx_has_secret(u) || p->ended;
     }

@@ -245,6 +245,7 @@ static bool judge(void *owner, struct trib_pending *p)
     if (c->parsed == VERBS_PARSED_ALL && verbs_has_secret(v)) {
         send_challenge(v, c, &request);
         trib_pending_expect(p, c->answer, sizeof(c->answer));
+        p->spoke = !c->refused;
         return c->refused;
     }
     return c->parsed != VERBS_PARSED_PART;

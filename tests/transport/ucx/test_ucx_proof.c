@@ -94,6 +94,37 @@ TEST(test_wrong_proofs)
     pair_close(&pair);
 }
 
+/* More silent connections than places, all younger, evict no rank that has been
+ * challenged. */
+TEST(test_crowd_before_proof)
+{
+    enum { CROWD = 2 * (2 + TRIB_NET_UNAUTHENTICATED) };
+    uint8_t proof[TRIB_PROOF_BYTES];
+    struct ucx_control control;
+    struct pair pair = {0};
+    struct by_hand h;
+    int fds[CROWD];
+    char byte;
+
+    open_two(&pair);
+    begin(&pair, &h);
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = connect_to(trib_net_loopback, pair_ip_address(&pair, 1).port,
+                            trib_deadline_ms(60000));
+    const struct trib_dialled evicted = {.fd = fds[CROWD / 2 - 2],
+                                         .deadline = trib_deadline_ms(60000)};
+    assert_false(trib_dial_receive(&evicted, &byte, 1));
+    assert_int_equal(errno, 0);
+    assert_true(trib_proof_answer(&pair.secret[0], &h.proof, &h.challenge, proof));
+    assert_true(trib_dial_send(&h.peer, proof, sizeof(proof)));
+    assert_true(trib_dial_receive(&h.peer, &control, sizeof(control)));
+    assert_int_equal(control.kind, UCX_WELCOME);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    close(h.peer.fd);
+    pair_close(&pair);
+}
+
 /* A truncated proof is refused; one that arrives byte by byte is accepted. */
 TEST(test_slow_proof)
 {

@@ -12,7 +12,7 @@
 static int knock(struct pair *pair, const void *bytes, size_t n)
 {
     int fd = connect_to(trib_net_loopback, inside(pair, 1)->oob.at.port,
-                           trib_deadline_ms(5000));
+                        trib_deadline_ms(5000));
 
     assert_true(fd >= 0);
     assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
@@ -166,21 +166,51 @@ TEST(test_wrong_proofs, clean, nothing_left)
     is_dropped(&h, h.reply.answer.challenge.proof, sizeof(proof));
     begin(&pair, &h);
     begin(&pair, &other);
-    assert_true(
-        trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
+    assert_true(trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
     is_dropped(&other, proof, sizeof(proof));
     is_dropped(&h, proof, sizeof(proof) - 1);
     begin(&pair, &h);
     h.request.qp_num++;
     /* The listener's proof covers the request, too. */
-    assert_false(
-        trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
+    assert_false(trib_proof_answer(secret, &h.proof, &h.reply.answer.challenge, proof));
     trib_proof_make(secret, &h.proof, TRIB_PROOF_CALLER, proof);
     is_dropped(&h, proof, sizeof(proof));
     assert_null(inside(&pair, 1)->peers[0].in.qp);
     connects(&pair, &address);
     pair_close(&pair);
     contains(pair.logged, TRIB_PROOF_UNPROVED);
+}
+
+/* More silent connections than places, all younger, evict no rank that has been
+ * challenged. */
+TEST(test_crowd_before_proof, clean, nothing_left)
+{
+    enum { CROWD = 2 * (2 + TRIB_NET_UNAUTHENTICATED) };
+    static const uint8_t numbers[] = {7, 7};
+    uint8_t proof[TRIB_PROOF_BYTES];
+    struct trib_address address;
+    struct pair pair;
+    struct by_hand h;
+    int fds[CROWD];
+    char byte;
+
+    open_with_secrets(&pair, BY_GID, numbers, &address);
+    begin(&pair, &h);
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = knock(&pair, "", 0);
+    const struct trib_dialled evicted = {.fd = fds[CROWD / 2 - 2],
+                                         .deadline = trib_deadline_ms(60000)};
+    assert_false(trib_dial_receive(&evicted, &byte, 1));
+    assert_int_equal(errno, 0);
+    assert_true(
+        trib_proof_answer(&pair.secret[0], &h.proof, &h.reply.answer.challenge, proof));
+    assert_true(trib_dial_send(&h.peer, proof, sizeof(proof)));
+    assert_true(trib_dial_receive(&h.peer, &h.reply, sizeof(h.reply)));
+    assert_int_equal(h.reply.answer.refusal, VERBS_WELCOME);
+    for (int i = 0; i < CROWD; i++)
+        close(fds[i]);
+    close(h.peer.fd);
+    pair_close(&pair);
 }
 
 TEST(test_slow_proof, clean, nothing_left)
@@ -193,8 +223,8 @@ TEST(test_slow_proof, clean, nothing_left)
 
     open_with_secrets(&pair, BY_GID, numbers, &address);
     begin(&pair, &h);
-    assert_true(trib_proof_answer(&pair.secret[0], &h.proof,
-                                  &h.reply.answer.challenge, proof));
+    assert_true(
+        trib_proof_answer(&pair.secret[0], &h.proof, &h.reply.answer.challenge, proof));
     for (size_t i = 0; i < sizeof(proof); i++) {
         usleep(500);
         assert_true(trib_dial_send(&h.peer, proof + i, 1));
