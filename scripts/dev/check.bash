@@ -11,8 +11,7 @@
 
 # The virtual machines take longest: start them as soon as their programs are built.
 start_rxe() {
-    make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
-        tests/fault/test_tribd_faults tests/agg/daemon/late >/dev/null || true
+    make -C build -s -j "$jobs" "${rxe_programs[@]}" >/dev/null || true
     beside tests/rxe/run_rxe.sh build build/tests/rxe >/dev/null 2>&1
 }
 

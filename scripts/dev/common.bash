@@ -82,6 +82,11 @@ beside() {
     trap 'exit 130' INT TERM HUP
 }
 
+# Programs of tests/rxe/inside.sh and two_guests.sh that make alone does not build.
+rxe_programs=(tests/transport/test_conformance tests/comm/test_matrix
+    tests/comm/plan/test_deterministic tests/fault/test_tribd_faults
+    tests/agg/daemon/late tests/agg/daemon/steps)
+
 # Install the packages of the RDMA tests; their virtual machines need x86-64.
 need_rxe() {
     [ "$(uname -m)" != x86_64 ] || need "${rxe_packages[@]}"

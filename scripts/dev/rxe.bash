@@ -9,8 +9,7 @@ cmd_rxe() {
     need "${build_packages[@]}" "${test_packages[@]}"
     need_rxe
     build_in build
-    make -C build -s -j "$jobs" tests/transport/test_conformance tests/comm/test_matrix \
-        tests/fault/test_tribd_faults tests/agg/daemon/late tests/agg/daemon/steps
+    make -C build -s -j "$jobs" "${rxe_programs[@]}"
     [ "${1:-}" != unit ] || how=--unit
     tests/rxe/run_rxe.sh "$how" build build/rxe/tests || true
     scripts/count-tests build/rxe

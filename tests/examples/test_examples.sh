@@ -104,6 +104,7 @@ unset TRIB_TRANSPORT
 # SIGINT to one rank ends the wait of all ranks, and all report its number.
 example=interrupt
 launch 3 interrupt >"$said" 2>&1 &
+# shellcheck disable=SC2317 # within calls it
 all_wait() { [ "$(grep -c waits "$said")" = 3 ]; }
 within 10 all_wait
 pid=$(sed -n 's/^\[0\] process \([0-9]*\) waits/\1/p' "$said")
