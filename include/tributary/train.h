@@ -206,7 +206,8 @@ TRIB_API trib_status_t trib_trainer_save(trib_trainer_t *trainer, void *state,
  * 0.
  * thread   for ps, downpour and hybrid collective; else the communicator's
  * errors   TRIB_ERR_BUSY; TRIB_ERR_INVALID, with the trainer unchanged: the bytes are
- *          damaged or belong to a different trainer; the message names the difference
+ *          damaged or belong to a different trainer; the message names the difference.
+ *          If the call is collective, an error on one rank is an error on all
  */
 TRIB_API trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
                                          size_t bytes);

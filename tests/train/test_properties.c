@@ -412,7 +412,8 @@ static int serves(struct ranks_self *self)
     return 0;
 }
 
-/* A run that is loaded has the vector of the saved one in its store. */
+/* A run that is loaded has the vector of the saved one in its store. A state that one
+ * rank refuses is refused on all. */
 static int is_served_on(struct ranks_self *self)
 {
     static const char *const strategies[] = {"ps", "ps+topk:ratio=0.25",
@@ -436,6 +437,14 @@ static int is_served_on(struct ranks_self *self)
         quadratic_open(&b);
         quadratic_steps(&b, 3);
         quadratic_finish(&b);
+        bytes[n - 1] ^= self->rank == self->size - 1; /* damaged on one rank */
+        ranks_expect(self, trib_trainer_load(b.trainer, bytes, n), TRIB_ERR_INVALID,
+                     strategies[s]);
+        ranks_assert(
+            self,
+            strstr(trib_trainer_error(b.trainer),
+                   self->rank == self->size - 1 ? "damaged" : "cannot load its state"));
+        bytes[n - 1] ^= self->rank == self->size - 1;
         ranks_ok(self, trib_trainer_load(b.trainer, bytes, n));
         quadratic_finish(&b);
         near(self, strategies[s], a.x, b.x, 0);

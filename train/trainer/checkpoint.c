@@ -111,11 +111,12 @@ static trib_status_t find_fields(struct trib_trainer *t, struct trib_sections *r
     return st;
 }
 
-/* A sum's state to load, and its own state, in case a later sum refuses. */
+/* A sum's state to load, and its own state, in case another sum or rank refuses. */
 struct sum_state {
     const uint8_t *saved;
     size_t bytes;
     uint64_t ended;
+    bool loaded;
     void *own; /* NULL: not needed */
     size_t own_bytes;
     uint64_t own_ended;
@@ -156,42 +157,51 @@ static trib_status_t keep_own(struct trib_trainer *t, struct trib_train_sum *sum
     return trib_train_set_sum_error(t, sum, st);
 }
 
-/* Load all sums, or none. A sum that refuses its state does not change. */
+/* Load all sums. A sum that refuses its state does not change. */
 static trib_status_t load_sums(struct trib_trainer *t, struct sum_state *sums)
 {
     trib_status_t st = TRIB_OK;
-    int n = 0;
 
-    for (; n < t->n_sums && st == TRIB_OK; n++) {
-        struct trib_train_sum *sum = *t->sums[n];
-        if (n + 1 < t->n_sums)
-            st = keep_own(t, sum, &sums[n]);
+    for (int i = 0; i < t->n_sums && st == TRIB_OK; i++) {
+        struct trib_train_sum *sum = *t->sums[i];
+        if (i + 1 < t->n_sums || t->choice.row->ops->loaded)
+            st = keep_own(t, sum, &sums[i]);
         if (st == TRIB_OK)
             st = trib_train_set_sum_error(
                 t, sum,
-                trib_train_sum_load(sum, sums[n].saved, sums[n].bytes, sums[n].ended));
-    }
-    for (int i = 0; i < n; i++) {
-        if (st != TRIB_OK && i + 1 < n)
-            (void)trib_train_sum_load(*t->sums[i], sums[i].own, sums[i].own_bytes,
-                                      sums[i].own_ended);
-        free(sums[i].own);
+                trib_train_sum_load(sum, sums[i].saved, sums[i].bytes, sums[i].ended));
+        sums[i].loaded = st == TRIB_OK;
     }
     return st;
 }
 
-/* Take all state that can be refused. After an error nothing has changed. */
-static trib_status_t take(struct trib_trainer *t, struct trib_sections *r,
-                          const struct trib_section *saved, int n)
+/* Return all loaded sums to their own states unless all have been loaded. */
+static void end_sums(struct trib_trainer *t, struct sum_state *sums, bool all)
+{
+    for (int i = 0; i < t->n_sums; i++) {
+        if (!all && sums[i].loaded && sums[i].own)
+            (void)trib_train_sum_load(*t->sums[i], sums[i].own, sums[i].own_bytes,
+                                      sums[i].own_ended);
+        free(sums[i].own);
+    }
+}
+
+/* Load the sums. After an error, also on another rank if the strategy then restores
+ * state elsewhere, nothing has changed. */
+static trib_status_t take(struct trib_trainer *t, trib_status_t found,
+                          const struct trib_section *saved, int n,
+                          struct sum_state *sums)
 {
     const struct trib_strategy_ops *ops = t->choice.row->ops;
-    struct sum_state sums[TRIB_TRAIN_SUMS] = {{.own = NULL}};
-    trib_status_t st = find_sums(t, r, sums);
+    trib_status_t st = found;
 
     for (int i = 0; i < n && st == TRIB_OK && ops->adopt; i++)
         st = ops->adopt(t, saved[i].name, saved[i].data);
     if (st == TRIB_OK)
         st = load_sums(t, sums);
+    if (ops->loaded)
+        st = trib_train_agree(t, st, "load its state");
+    end_sums(t, sums, st == TRIB_OK);
     if (ops->adopted)
         ops->adopted(t, st == TRIB_OK);
     return st;
@@ -203,6 +213,7 @@ trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
     struct trib_train_field fields[TRIB_TRAIN_SECTIONS];
     struct trib_section saved[TRIB_TRAIN_SECTIONS];
     const int n = trib_train_sections(trainer, fields);
+    struct sum_state sums[TRIB_TRAIN_SUMS] = {{.own = NULL}};
     struct trib_sections r;
     struct about about;
 
@@ -216,7 +227,8 @@ trib_status_t trib_trainer_load(trib_trainer_t *trainer, const void *state,
     if (st == TRIB_OK)
         st = find_fields(trainer, &r, fields, n, saved);
     if (st == TRIB_OK)
-        st = take(trainer, &r, saved, n);
+        st = find_sums(trainer, &r, sums);
+    st = take(trainer, st, saved, n, sums);
     if (st != TRIB_OK)
         return st;
     for (int i = 0; i < n; i++)

@@ -59,6 +59,17 @@ trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
                                        const struct trib_train_sum *sum,
                                        trib_status_t status);
 
+/**
+ * trib_train_agree - collective: an error on one rank fails all; the others name that
+ * rank.
+ *
+ * mine     this rank's status, with a message in t->err
+ * what     the rank cannot do, for the error message: "load its state"
+ * errors   mine; TRIB_ERR_INVALID: another rank's
+ */
+trib_status_t trib_train_agree(struct trib_trainer *t, trib_status_t mine,
+                               const char *what);
+
 /** trib_train_kind - return a digest of the properties that must match between trainers
  * that exchange state. */
 uint64_t trib_train_kind(const struct trib_trainer *t);

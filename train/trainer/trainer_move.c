@@ -114,22 +114,12 @@ static trib_status_t take_params(struct move_agreement *m)
                           m->source_rank < 0 ? 0 : m->source_rank));
 }
 
-/* An error on one rank fails all; the others name that rank. */
 static trib_status_t make_strategy(struct trib_trainer *t)
 {
-    const trib_status_t made = trib_train_open_strategy(t);
-    const trib_status_t mine = made == TRIB_OK ? trib_train_check_configured(t) : made;
-    int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
-    const trib_status_t st =
-        trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
+    const trib_status_t st = trib_train_open_strategy(t);
 
-    if (mine != TRIB_OK || st != TRIB_OK)
-        return mine != TRIB_OK ? mine : trib_train_set_comm_error(t, st);
-    return lowest == t->ranks
-               ? TRIB_OK
-               : trib_fail(&t->err, TRIB_ERR_INVALID,
-                           "rank %d cannot create this trainer; see its error message",
-                           (int)lowest);
+    return trib_train_agree(t, st == TRIB_OK ? trib_train_check_configured(t) : st,
+                            "create this trainer");
 }
 
 /* Move the sections after the parameters: local ones are copied, shared ones are

@@ -58,6 +58,21 @@ trib_status_t trib_train_set_sum_error(struct trib_trainer *t,
     return trib_train_set_group_error(t, trib_train_sum_comm(sum), status);
 }
 
+trib_status_t trib_train_agree(struct trib_trainer *t, trib_status_t mine,
+                               const char *what)
+{
+    int32_t lowest = mine == TRIB_OK ? t->ranks : t->rank;
+    const trib_status_t st =
+        trib_allreduce(t->comm, NULL, &lowest, 1, TRIB_I32, TRIB_MIN);
+
+    if (mine != TRIB_OK || st != TRIB_OK)
+        return mine != TRIB_OK ? mine : trib_train_set_comm_error(t, st);
+    return lowest == t->ranks ? TRIB_OK
+                              : trib_fail(&t->err, TRIB_ERR_INVALID,
+                                          "rank %d cannot %s; see its error message",
+                                          (int)lowest, what);
+}
+
 static uint64_t comm_bytes(const trib_comm_t *comm)
 {
     trib_stats_t stats = {.size = sizeof(stats)};
