@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,6 +116,18 @@ void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t i
                          sizeof(TRIB_NET_UNPACED) - 1);
     if (port->fenced) /* inherited, and no longer needed */
         (void)setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &(int){0}, sizeof(int));
+}
+
+bool trib_net_is_truncated(int fd, size_t n)
+{
+    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+    uint8_t bytes[TRIB_NET_PEEK_MAX];
+
+    assert(n <= sizeof(bytes));
+    if (poll(&end, 1, 0) <= 0)
+        return false;
+    /* The rest may have arrived together with the end, after the first peek. */
+    return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
 }
 
 trib_status_t trib_net_acceptor_open(struct trib_acceptor *a,

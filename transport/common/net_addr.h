@@ -71,6 +71,12 @@ void trib_net_fence(const struct trib_net_choice *choice, const char *owner,
  * TCP_NODELAY. */
 void trib_net_accepted(const struct trib_net_port *port, int fd, const uint8_t ip[16]);
 
+#define TRIB_NET_PEEK_MAX 128 /* bytes */
+
+/** trib_net_is_truncated - return true if the stream has ended before its next n bytes,
+ * at most TRIB_NET_PEEK_MAX, were complete. Otherwise the rest is still on its way. */
+bool trib_net_is_truncated(int fd, size_t n);
+
 /**
  * trib_net_acceptor_open - open the acceptor of a rank's port: a place for each rank,
  * and some for others.

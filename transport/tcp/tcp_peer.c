@@ -6,7 +6,6 @@
 #include "transport/tcp/tcp_peer.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -76,18 +75,6 @@ void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason)
         .magic = TCP_MAGIC, .kind = kind, .imm = reason, .off = TCP_VERSION};
 
     (void)send(fd, &frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-bool trib_tcp_is_truncated(int fd, size_t n)
-{
-    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
-    uint8_t bytes[sizeof(struct tcp_challenge)];
-
-    assert(n <= sizeof(bytes));
-    if (poll(&end, 1, 0) <= 0)
-        return false;
-    /* The rest may have arrived together with the end, after the first peek. */
-    return recv(fd, bytes, n, MSG_DONTWAIT | MSG_PEEK) < (ssize_t)n;
 }
 
 static void going(struct tcp *tcp, int peer, const char *format, va_list args)

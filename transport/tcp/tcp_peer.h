@@ -191,9 +191,6 @@ void trib_tcp_drain(int fd);
 void trib_tcp_close_fd(struct tcp *tcp, int fd);
 /* Send a control frame directly: only if no other bytes are queued. */
 void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason);
-/* Return true if the stream has ended before its next n bytes were complete. Otherwise
- * the rest is still on its way. */
-bool trib_tcp_is_truncated(int fd, size_t n);
 
 /* Mark the peer lost; its reason may still change. */
 void trib_tcp_mark_lost(struct tcp *tcp, int peer, const char *format, ...)

@@ -93,7 +93,7 @@ static void read_challenge(struct tcp *tcp, int peer)
     bool part =
         n > 0 && (!has_head || (c.head.magic == TCP_MAGIC && n < (ssize_t)sizeof(c) &&
                                 c.head.kind == TCP_CHALLENGE));
-    if (part && !trib_tcp_is_truncated(p->own, sizeof(c)))
+    if (part && !trib_net_is_truncated(p->own, sizeof(c)))
         return; /* the rest is still on its way */
     if (part || !has_head || c.head.magic != TCP_MAGIC ||
         c.head.kind != TCP_CHALLENGE) {

@@ -201,7 +201,7 @@ int trib_tcp_read_control(struct tcp_peer *p, struct tcp_head *head, bool *seale
     *sealed = p->seals && p->seals->own_in.sodium && first.magic == TRIB_RECORD_MAGIC;
     const size_t whole = *sealed ? sizeof(bytes) : sizeof(*head);
     if ((size_t)n < whole)
-        return trib_tcp_is_truncated(p->own, whole) ? -1 : 0;
+        return trib_net_is_truncated(p->own, whole) ? -1 : 0;
     (void)!recv(p->own, bytes, whole, MSG_DONTWAIT);
     if (!*sealed) {
         memcpy(head, bytes, sizeof(*head));

@@ -43,9 +43,13 @@ static void add_to_epoll(struct ucx *u, int fd, uint64_t what)
         (void)epoll_ctl(u->manager_epoll, EPOLL_CTL_MOD, fd, &e);
 }
 
+/* Part of a message does not wake the manager; the end of the stream does. */
 void trib_ucx_watch_fd(struct ucx *u, int fd, int peer, bool out)
 {
+    static const int least = sizeof(struct ucx_control);
+
     assert(fd >= 0 && peer >= 0 && peer < u->size);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
     add_to_epoll(u, fd, label(out ? AT_OUT : AT_IN, peer));
 }
 
@@ -124,12 +128,14 @@ static void read_control(struct ucx *u, int peer, bool out)
     int fd = out ? p->out : p->in;
     while (fd >= 0) {
         ssize_t n = recv(fd, &control, sizeof(control), MSG_DONTWAIT | MSG_PEEK);
-        if ((n < 0 && (errno == EAGAIN || errno == EINTR)) ||
-            (n > 0 && n < (ssize_t)sizeof(control)))
-            break; /* an incomplete message */
-        if (n > 0)
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        const bool whole = n == (ssize_t)sizeof(control);
+        if (n > 0 && !whole && !trib_net_is_truncated(fd, sizeof(control)))
+            break; /* the rest is still on its way */
+        if (whole)
             n = recv(fd, &control, sizeof(control), MSG_DONTWAIT);
-        if (n == (ssize_t)sizeof(control) && control.magic == UCX_MAGIC) {
+        if (whole && n == (ssize_t)sizeof(control) && control.magic == UCX_MAGIC) {
             handle_control(p, &control);
             continue;
         }

@@ -347,8 +347,8 @@ static bool read_oob_fd(struct verbs *v, struct verbs_link *link, bool *establis
     }
     if (n < 0)
         return true;
-    if (n > 0 && n < (ssize_t)sizeof(word))
-        return false;
+    if (n > 0 && n < (ssize_t)sizeof(word) && !*established)
+        return trib_net_is_truncated(link->oob_fd, sizeof(word));
     if (n == 0 || *established || word.magic != VERBS_MAGIC)
         return true;
     (void)!recv(link->oob_fd, &word, sizeof(word), MSG_DONTWAIT);

@@ -125,6 +125,50 @@ TEST(test_crowd_before_proof)
     pair_close(&pair);
 }
 
+static uint64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Part of a control message keeps no thread busy; if the connection ends there, the
+ * peer is gone. */
+TEST(test_half_control)
+{
+    uint8_t proof[TRIB_PROOF_BYTES];
+    struct ucx_control control;
+    struct pair pair = {0};
+    struct by_hand h;
+    bool gone = false;
+
+    open_two(&pair);
+    begin(&pair, &h);
+    assert_true(trib_proof_answer(&pair.secret[0], &h.proof, &h.challenge, proof));
+    assert_true(trib_dial_send(&h.peer, proof, sizeof(proof)));
+    assert_true(trib_dial_receive(&h.peer, &control, sizeof(control)));
+    assert_int_equal(control.kind, UCX_WELCOME);
+    struct ucx *u = ucx_of(pair.t[1]);
+    pthread_mutex_lock(&u->links);
+    u->peers[0].wire_until = 0; /* no wire-up follows */
+    pthread_mutex_unlock(&u->links);
+    usleep(100000);
+    assert_true(trib_dial_send(&h.peer, &control, 3));
+    const uint64_t before = cpu_ms();
+    usleep(500000);
+    assert_in_range(cpu_ms() - before, 0, 250);
+    close(h.peer.fd);
+    for (uint64_t until = trib_deadline_ms(20000);
+         !gone && !trib_deadline_passed(until); usleep(1000)) {
+        pthread_mutex_lock(&u->links);
+        gone = u->peers[0].gone;
+        pthread_mutex_unlock(&u->links);
+    }
+    assert_true(gone);
+    pair_close(&pair);
+}
+
 /* A truncated proof is refused; one that arrives byte by byte is accepted. */
 TEST(test_slow_proof)
 {
