@@ -216,12 +216,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     all.n_special = sizeof(special) / sizeof(*special);
     open_start(&s);
     play(&s, &all);
-    for (int c = 0; c < CONNECTIONS; c++) {
+    for (int c = 1; c < CONNECTIONS; c++) {
         if (s.fd[c] >= 0)
             (void)hear(&s, c);
         check(&s, c);
     }
     be_told(&s);
+    if (s.fd[0] >= 0) /* a busy server may have sent the last result only now */
+        (void)hear(&s, 0);
+    check(&s, 0);
     for (int c = 0; c < CONNECTIONS; c++)
         hang_up(&s, c);
     trib_tcp_server_stop(s.server);
