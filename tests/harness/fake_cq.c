@@ -21,7 +21,7 @@ struct channel {
     struct cq *cq;
 };
 
-static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     struct channel *channel = calloc(1, sizeof(*channel));
 
@@ -33,7 +33,7 @@ static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
     return &channel->base;
 }
 
-static int destroy_comp_channel(struct ibv_comp_channel *channel)
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
     fake_lock();
     close(channel->fd);
@@ -43,8 +43,8 @@ static int destroy_comp_channel(struct ibv_comp_channel *channel)
     return 0;
 }
 
-static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_context,
-                                struct ibv_comp_channel *channel, int vector)
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int vector)
 {
     (void)vector;
     if (fake_opts.cq_errno) {
@@ -62,7 +62,7 @@ static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_c
     return &cq->base;
 }
 
-static int destroy_cq(struct ibv_cq *base)
+int ibv_destroy_cq(struct ibv_cq *base)
 {
     struct cq *cq = (struct cq *)base;
 
@@ -97,7 +97,7 @@ static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
     int n = 0;
 
     fake_lock();
-    if (fake_opts.late_us)
+    if (fake_opts.late_us || fake_opts.rate || fake_opts.delay_us)
         fake_queues_run();
     for (; n < max && cq->head != cq->tail; n++) {
         struct fake_entry *entry = &cq->ring[cq->head++ % (uint32_t)base->cqe];
@@ -118,8 +118,8 @@ static int req_notify_cq(struct ibv_cq *base, int solicited_only)
     return 0;
 }
 
-static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq_out,
-                        void **context_out)
+int ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq_out,
+                     void **context_out)
 {
     struct cq *cq = ((struct channel *)base)->cq;
     uint64_t one;
@@ -135,7 +135,7 @@ static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq_out,
     return rang ? 0 : -1;
 }
 
-static void ack_cq_events(struct ibv_cq *base, unsigned n)
+void ibv_ack_cq_events(struct ibv_cq *base, unsigned n)
 {
     fake_lock();
     ((struct cq *)base)->acked += (int)n;
@@ -157,14 +157,4 @@ void fake_cq_ops(struct ibv_context_ops *ops)
 {
     ops->poll_cq = poll_cq;
     ops->req_notify_cq = req_notify_cq;
-}
-
-void fake_cq_table(struct trib_verbs_api *api)
-{
-    api->ibv_create_comp_channel = create_comp_channel;
-    api->ibv_destroy_comp_channel = destroy_comp_channel;
-    api->ibv_create_cq = create_cq;
-    api->ibv_destroy_cq = destroy_cq;
-    api->ibv_get_cq_event = get_cq_event;
-    api->ibv_ack_cq_events = ack_cq_events;
 }

@@ -1,20 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Internal declarations of the fake's files: fake_verbs.c is the device,
- * fake_memory.c its memory, fake_cq.c its completion queues, fake_queues.c its queue
- * pairs, fake_rdmacm.c the connection manager. One lock
+ * Internal declarations of the fake's files: fake_fabric.c has the state that processes
+ * share, fake_verbs.c is the device, fake_memory.c its memory, fake_cq.c its completion
+ * queues, fake_queues.c its queue pairs, fake_rdmacm.c the connection manager. One lock
  * guards all.
+ *
+ * The functions of libibverbs and librdmacm have their own names, so the same files are
+ * linked into a test or into a library that stands in for both (tests/fabric).
  */
 #ifndef TESTS_HARNESS_FAKE_HUB_H
 #define TESTS_HARNESS_FAKE_HUB_H
 
+#include <pthread.h>
+
 #include "tests/harness/fake_verbs.h"
 #include "transport/verbs/verbs_dl_api.h"
 
-#define FAKE_DEVICES_MAX 4
-#define FAKE_PORTS_MAX 4
+enum {
+    FAKE_DEVICES_MAX = 8,
+    FAKE_PORTS_MAX = 4,
+    FAKE_HOSTS_MAX = 64,
+    FAKE_PROCESSES_MAX = 256,
+    FAKE_QPS_MAX = 1 << 16,
+    FAKE_LISTENERS_MAX = 1024,
+    FAKE_MESSAGES_MAX = 1 << 14,
+    FAKE_INLINE_MAX = 512,
+};
 
-extern struct fake_verbs_opts fake_opts;
+struct fake_port {
+    bool down;
+    int carried; /* requests sent */
+    uint64_t out_free, in_free; /* ns, times when the link has sent and received all */
+    struct ibv_gid_entry gids[FAKE_GIDS]; /* port_num 0: a hole */
+};
+
+/* A message from one process to another. */
+enum fake_message_kind { FAKE_REQUEST, FAKE_RESULT, FAKE_CM };
+
+struct fake_request {
+    enum ibv_wr_opcode opcode;
+    bool is_inline;
+    uint32_t imm, rkey, len;
+    uint64_t from, to; /* addresses */
+    enum ibv_mtu mtu; /* of the path */
+};
+
+struct fake_cm_message {
+    enum rdma_cm_event_type type;
+    int status;
+    uint32_t qp_num;
+    int device; /* of a CONNECT_REQUEST's receiver */
+    uint8_t port, len;
+};
+
+struct fake_message {
+    uint32_t next; /* in a list; 0: end */
+    enum fake_message_kind kind;
+    int from; /* process */
+    uint32_t to_id, from_id; /* numbers of queue pairs, or of ids */
+    uint32_t seq; /* of the request in its send queue */
+    enum ibv_wc_status status; /* RESULT */
+    uint64_t due; /* ns */
+    union {
+        struct fake_request request;
+        struct fake_cm_message cm;
+    };
+    uint8_t bytes[FAKE_INLINE_MAX]; /* inline or private data */
+};
+
+struct fake_list {
+    uint32_t head, tail; /* rows of messages; 0: empty */
+};
+
+struct fake_process {
+    pthread_mutex_t life; /* robust; its device thread holds it */
+    bool ended;
+    pid_t pid;
+    int host;
+    uint32_t bell; /* futex */
+    struct fake_list inbox;
+};
+
+/* Where a queue pair is. */
+struct fake_owner {
+    int process, host, device, port; /* port from 1; 0: none yet */
+};
+
+struct fake_listener {
+    int host, process;
+    uint16_t port; /* 0: a hole */
+    uint32_t id;
+};
+
+struct fake_hub {
+    pthread_mutex_t lock;
+    struct fake_verbs_opts opts;
+    int n_processes, n_listeners;
+    uint32_t next_qp_num, next_id;
+    uint16_t next_port;
+    uint32_t free_message, n_messages; /* messages from n_messages on were never used */
+    int mistakes;
+    struct fake_port ports[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
+    struct fake_process processes[FAKE_PROCESSES_MAX];
+    struct fake_listener listeners[FAKE_LISTENERS_MAX];
+    struct fake_owner qps[FAKE_QPS_MAX]; /* by number */
+    struct fake_message messages[FAKE_MESSAGES_MAX]; /* row 0 is not used */
+};
+
+extern struct fake_hub *fake_hub;
+#define fake_opts (fake_hub->opts)
+
+/* fake_fabric.c: the hub, alone or shared, and messages between processes ---------- */
+
+/** fake_hub_reset - empty the hub; this process alone has it. */
+void fake_hub_reset(void);
 
 void fake_lock(void);
 void fake_unlock(void);
@@ -23,7 +122,32 @@ void fake_unlock(void);
 bool fake_wait(void);
 void fake_changed(void);
 
-/* Called with the lock held. */
+/* All functions below are called with the lock held. */
+
+/* Return this process's row and host. */
+int fake_self(void);
+int fake_host(void);
+
+/* Start the device thread, if other processes share the hub. */
+void fake_device_start(void);
+
+/* Return the port of a queue pair, or NULL before it has one. */
+struct fake_port *fake_port_of(uint32_t qp_num);
+
+/* Return the time at which `bytes` sent now through one port have left another. */
+uint64_t fake_carry(struct fake_port *from, struct fake_port *to, size_t bytes);
+
+/* Send a copy of a message; false: no room. To this process: it is processed now. */
+bool fake_send(int process, const struct fake_message *message);
+struct fake_message *fake_message(uint32_t row);
+void fake_append(struct fake_list *list, uint32_t row);
+/* Remove the first message of a list and free its row. */
+void fake_drop(struct fake_list *list);
+bool fake_has_ended(int process);
+
+/* Copy from the memory of a process; false: it has ended. */
+bool fake_read(int process, void *to, uint64_t from, size_t len);
+
 void fake_mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fake_count(int objects);
 
@@ -32,19 +156,26 @@ int fake_bell(void);
 void fake_ring(int fd);
 void fake_unring(int fd);
 
-/* Return the connection manager's context of a device. */
-struct ibv_context *fake_shared_context(int device);
-
 /* fake_memory.c: return the region that contains these bytes, or NULL. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
 /** fake_memory - return a pointer to an address of a region. */
 void *fake_memory(const struct ibv_mr *mr, uint64_t address);
 bool fake_writable(const struct ibv_mr *mr);
+/* Where the bytes of a request are. */
+struct fake_source {
+    int process;
+    const void *bytes; /* in this process's memory; NULL: at the request's address */
+};
+/* Write the bytes of a request; false: its process has ended. */
+bool fake_put(const struct fake_source *source, void *to, const struct fake_request *r);
 void fake_memory_table(struct trib_verbs_api *api);
 void fake_memory_reset(void);
 
 /* fake_verbs.c: paths, ports and device events. */
+
+/* Return the connection manager's context of a device. */
+struct ibv_context *fake_shared_context(int device);
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);
@@ -62,16 +193,42 @@ void fake_complete(struct ibv_cq *base, const struct fake_entry *entry);
 /* Detach the completions of a destroyed send queue; they stay in the queue. */
 void fake_cq_forget(struct ibv_cq *base, const int *outstanding);
 void fake_cq_ops(struct ibv_context_ops *ops);
-void fake_cq_table(struct trib_verbs_api *api);
 
-/* fake_queues.c: return a queue pair of a context, or NULL. */
+/* fake_srq.c */
+struct fake_srq {
+    struct ibv_srq base;
+    uint64_t wr_id;
+    uint32_t free, max;
+};
+int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
+                       struct ibv_recv_wr **bad);
+
+/* fake_queues.c: return true if a queue pair has this receive queue. */
+bool fake_queues_use(const struct ibv_srq *srq);
+/* Return a queue pair of a context, or NULL. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
-void fake_queues_run(void);
+/* Execute all requests whose time has come; return the next time, or UINT64_MAX. */
+uint64_t fake_queues_run(void);
+/* Process a RESULT; take over a REQUEST, which stays in its row. */
+void fake_queues_result(const struct fake_message *m);
+bool fake_queues_request(uint32_t row);
 void fake_queues_ops(struct ibv_context_ops *ops);
-void fake_queues_table(struct trib_verbs_api *api);
 void fake_queues_reset(void);
 
+/* fake_places.c: address 10.H.N.P, or 127.9.N.P of this host */
+struct fake_place {
+    int host, device; /* device -1: any, or none */
+    uint8_t port;
+};
+struct fake_place fake_place_of(const struct sockaddr *address);
+struct fake_listener *fake_find_listener(int host, uint16_t port);
+void fake_remove_listener(uint32_t id);
+void fake_add_listener(uint32_t id, uint16_t port);
+
+/* fake_rdmacm.c */
 void fake_rdmacm_reset(void);
-void fake_rdmacm_table(struct trib_verbs_api *api);
+void fake_rdmacm_event(const struct fake_message *m);
+/* End the connections to processes that have ended. */
+void fake_rdmacm_check(void);
 
 #endif

@@ -3,12 +3,16 @@
  * The memory of the fake: protection domains, regions, and the limit of pinned pages.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
+
+enum { SHORT = 256 }; /* bytes that are written by words */
 
 struct mr {
     struct ibv_mr base;
@@ -29,7 +33,7 @@ void fake_memory_reset(void)
     next_key = 1000;
 }
 
-static struct ibv_pd *alloc_pd(struct ibv_context *context)
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     struct ibv_pd *pd = calloc(1, sizeof(*pd));
 
@@ -40,7 +44,7 @@ static struct ibv_pd *alloc_pd(struct ibv_context *context)
     return pd;
 }
 
-static int dealloc_pd(struct ibv_pd *pd)
+int ibv_dealloc_pd(struct ibv_pd *pd)
 {
     fake_lock();
     for (struct mr *mr = mrs; mr; mr = mr->next) {
@@ -107,8 +111,8 @@ static struct ibv_mr *insert(struct mr *mr, uint64_t iova, int access)
 
 /* As the kernel requires: iova and address have the same offset within a
  * page. */
-static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
-                                  uint64_t iova, int access)
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len, uint64_t iova,
+                               int access)
 {
     if (fake_opts.reg_errno || len == 0 || iova % 4096 != (uintptr_t)ptr % 4096) {
         errno = len && fake_opts.reg_errno ? fake_opts.reg_errno : EINVAL;
@@ -128,14 +132,14 @@ static struct ibv_mr *reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len,
     return insert(mr, iova, access);
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
 {
-    return reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
+    return ibv_reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
 }
 
 /* Register a memory file by mapping it, because there is no device. */
-static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
-                                    uint64_t iova, int fd, int access)
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                 uint64_t iova, int fd, int access)
 {
     struct stat st;
 
@@ -164,7 +168,7 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t l
     return insert(mr, iova, access);
 }
 
-static int dereg_mr(struct ibv_mr *base)
+int ibv_dereg_mr(struct ibv_mr *base)
 {
     struct mr **at = &mrs;
 
@@ -203,13 +207,44 @@ bool fake_writable(const struct ibv_mr *mr)
     return (((const struct mr *)mr)->access & IBV_ACCESS_REMOTE_WRITE) != 0;
 }
 
+/* An adapter writes aligned words atomically. Counters and notices, which are short,
+ * are read before any event. */
+static void put(void *to, const void *from, size_t len)
+{
+    _Atomic uint32_t *out = to;
+    uint32_t word;
+
+    if (len > SHORT || len % sizeof(word) != 0 || (uintptr_t)to % sizeof(word) != 0) {
+        memcpy(to, from, len);
+        return;
+    }
+    for (size_t i = 0; i < len / sizeof(word); i++) {
+        memcpy(&word, (const uint8_t *)from + i * sizeof(word), sizeof(word));
+        atomic_store_explicit(&out[i], word, memory_order_release);
+    }
+}
+
+bool fake_put(const struct fake_source *source, void *to, const struct fake_request *r)
+{
+    uint8_t word[SHORT];
+
+    if (source->bytes) {
+        put(to, source->bytes, r->len);
+        return true;
+    }
+    if (r->len > SHORT)
+        return fake_read(source->process, to, r->from, r->len);
+    if (!fake_read(source->process, word, r->from, r->len))
+        return false;
+    put(to, word, r->len);
+    return true;
+}
+
 void fake_memory_table(struct trib_verbs_api *api)
 {
-    api->ibv_alloc_pd = alloc_pd;
-    api->ibv_dealloc_pd = dealloc_pd;
-    api->ibv_reg_mr = reg_mr;
-    api->ibv_reg_mr_iova = fake_opts.no_iova ? NULL : reg_mr_iova;
-    api->ibv_dereg_mr = dereg_mr;
-    api->ibv_reg_dmabuf_mr = fake_opts.dmabuf_errno < 0 ? NULL : reg_dmabuf_mr;
+    if (fake_opts.no_iova)
+        api->ibv_reg_mr_iova = NULL;
+    if (fake_opts.dmabuf_errno < 0)
+        api->ibv_reg_dmabuf_mr = NULL;
     api->memlock = memlock;
 }

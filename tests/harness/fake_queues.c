@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pairs of the fake: requests and receives. A request is executed
- * when it is posted; without a receive it waits at the head of its queue.
+ * The queue pairs of the fake: requests and receives. A request to this process is
+ * executed when it is posted; without a receive it waits at the head of its queue. A
+ * request to another process is a message, and that process sends its result.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,18 +13,12 @@
 #include "base/time.h"
 #include "tests/harness/fake_hub.h"
 
-#define SENDS_MAX 4096
-
-struct srq {
-    struct ibv_srq base;
-    uint64_t wr_id;
-    uint32_t free, max;
-};
+enum { SENDS_MAX = 4096 };
 
 struct send {
     struct ibv_send_wr wr;
     struct ibv_sge sge;
-    uint8_t bytes[512]; /* data of an inline request */
+    uint8_t bytes[FAKE_INLINE_MAX]; /* data of an inline request */
     uint64_t due; /* ns; earliest time of execution */
 };
 
@@ -37,26 +32,27 @@ struct qp {
     unsigned access;
     struct send *sends; /* [SENDS_MAX], not executed yet */
     uint32_t head, tail;
+    uint32_t pushed; /* requests before this one are with the other process */
+    uint64_t last_due; /* ns */
+    struct fake_list inbox; /* requests of another process to this queue pair */
     int outstanding; /* posted, and not known to be completed */
     int unreported; /* executed since the last completion */
     struct qp *next;
 };
 
 static struct qp *qps;
-static uint32_t next_qp_num;
+static struct fake_list orphans; /* requests to queue pairs that are gone */
 static bool held;
 static enum ibv_wc_status fail_with;
 static struct fake_verbs_counts counts;
-static int carried[FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
 
 void fake_queues_reset(void)
 {
     qps = NULL;
-    next_qp_num = 17;
+    orphans = (struct fake_list){0};
     held = false;
     fail_with = IBV_WC_SUCCESS;
     counts = (struct fake_verbs_counts){0};
-    memset(carried, 0, sizeof(carried));
 }
 
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
@@ -66,6 +62,15 @@ struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
             return &qp->base;
     }
     return NULL;
+}
+
+bool fake_queues_use(const struct ibv_srq *srq)
+{
+    bool used = false;
+
+    for (struct qp *qp = qps; qp; qp = qp->next)
+        used |= qp->base.srq == srq;
+    return used;
 }
 
 /* Requests --------------------------------------------------------------------- */
@@ -106,42 +111,15 @@ static void break_qp(struct qp *qp)
     qp->state = IBV_QPS_ERR;
     while (qp->head != qp->tail)
         report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
+    qp->pushed = qp->tail;
 }
 
-/* An adapter writes aligned words atomically. Counters and notices, which are short,
- * are read before any event. */
-static void put(void *to, const void *from, size_t len)
+static enum ibv_wc_status write_to(struct qp *to, const struct fake_request *r,
+                                   const struct fake_source *source)
 {
-    enum { SHORT = 256 };
-    _Atomic uint32_t *out = to;
-    uint32_t word;
-
-    if (len > SHORT || len % sizeof(word) != 0 || (uintptr_t)to % sizeof(word) != 0) {
-        memcpy(to, from, len);
-        return;
-    }
-    for (size_t i = 0; i < len / sizeof(word); i++) {
-        memcpy(&word, (const uint8_t *)from + i * sizeof(word), sizeof(word));
-        atomic_store_explicit(&out[i], word, memory_order_release);
-    }
-}
-
-static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *send)
-{
-    const struct ibv_send_wr *wr = &send->wr;
-    const void *from = send->bytes;
-
-    if (wr->num_sge == 0)
+    if (r->len == 0)
         return IBV_WC_SUCCESS;
-    if (!(wr->send_flags & IBV_SEND_INLINE)) {
-        const struct ibv_mr *own =
-            fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
-        if (!own)
-            return IBV_WC_LOC_PROT_ERR;
-        from = fake_memory(own, send->sge.addr);
-    }
-    struct ibv_mr *mr = fake_region(to->base.pd, wr->wr.rdma.rkey,
-                                    wr->wr.rdma.remote_addr, send->sge.length);
+    struct ibv_mr *mr = fake_region(to->base.pd, r->rkey, r->to, r->len);
     if (!mr || !fake_writable(mr) || !(to->access & IBV_ACCESS_REMOTE_WRITE)) {
         fake_raise(to->base.context,
                    (struct ibv_async_event){.element.qp = &to->base,
@@ -149,24 +127,24 @@ static enum ibv_wc_status copy(struct qp *qp, struct qp *to, const struct send *
         break_qp(to);
         return IBV_WC_REM_ACCESS_ERR;
     }
-    put(fake_memory(mr, wr->wr.rdma.remote_addr), from, send->sge.length);
-    return IBV_WC_SUCCESS;
+    return fake_put(source, fake_memory(mr, r->to), r) ? IBV_WC_SUCCESS
+                                                       : IBV_WC_RETRY_EXC_ERR;
 }
 
-static void arrive(struct qp *to, const struct send *send)
+static void arrive(struct qp *to, const struct fake_request *r)
 {
-    struct srq *srq = (struct srq *)to->base.srq;
-    bool written = send->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    struct fake_srq *srq = (struct fake_srq *)to->base.srq;
+    bool written = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     struct fake_entry entry = {
         .wc = {
             .wr_id = srq->wr_id,
             .opcode = written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
             .qp_num = to->base.qp_num,
-            .imm_data = send->wr.imm_data,
-            .byte_len = send->wr.num_sge ? send->sge.length : 0,
+            .imm_data = r->imm,
+            .byte_len = r->len,
         }};
 
-    if (send->wr.opcode != IBV_WR_SEND)
+    if (r->opcode != IBV_WR_SEND)
         entry.wc.wc_flags = IBV_WC_WITH_IMM;
     srq->free--;
     fake_complete(to->base.recv_cq, &entry);
@@ -177,67 +155,245 @@ static bool is_up(const struct qp *qp)
     return fake_port_is_up(qp->base.context, qp->port);
 }
 
-/* The message's packets exceed the MTU of the other port, which drops them. */
-static bool is_dropped(const struct qp *qp, const struct qp *to,
-                       const struct send *send)
+/* The message's packets exceed the MTU of this port, which drops them. */
+static bool is_dropped(const struct qp *to, const struct fake_request *r)
 {
     const int most = fake_mtu_of(to->base.context);
 
-    return (int)qp->mtu > most && send->wr.num_sge &&
-           send->sge.length > 128u << most;
+    return (int)r->mtu > most && r->len > 128u << most;
+}
+
+enum { WAITS = -1 };
+
+/* Return the status of a request at its receiver, or WAITS. */
+static int deliver(struct qp *to, const struct fake_request *r,
+                   const struct fake_source *source)
+{
+    const bool receives = r->opcode != IBV_WR_RDMA_WRITE;
+
+    if (!to || to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(to) ||
+        is_dropped(to, r) || (receives && ((struct fake_srq *)to->base.srq)->free == 0))
+        return WAITS;
+    const enum ibv_wc_status status = write_to(to, r, source);
+    if (status == IBV_WC_SUCCESS && receives)
+        arrive(to, r);
+    return status;
+}
+
+static struct fake_request request_of(const struct qp *qp, const struct send *send)
+{
+    return (struct fake_request){
+        .opcode = send->wr.opcode,
+        .is_inline = (send->wr.send_flags & IBV_SEND_INLINE) != 0,
+        .imm = send->wr.imm_data,
+        .rkey = send->wr.wr.rdma.rkey,
+        .len = send->wr.num_sge ? send->sge.length : 0,
+        .from = send->sge.addr,
+        .to = send->wr.wr.rdma.remote_addr,
+        .mtu = qp->mtu,
+    };
+}
+
+/* Return the bytes of a request, or NULL if they are not registered. */
+static const void *bytes_of(const struct qp *qp, const struct send *send)
+{
+    if (send->wr.num_sge == 0 || send->wr.send_flags & IBV_SEND_INLINE)
+        return send->bytes;
+    const struct ibv_mr *own =
+        fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
+    return own ? fake_memory(own, send->sge.addr) : NULL;
+}
+
+static void end_request(struct qp *qp, enum ibv_wc_status status)
+{
+    const struct send *send = &qp->sends[qp->head++ % SENDS_MAX];
+
+    fake_port_of(qp->base.qp_num)->carried++;
+    report(qp, &send->wr, status);
+    if (status != IBV_WC_SUCCESS)
+        break_qp(qp);
 }
 
 /* False: the request has to wait. */
 static bool carry_out(struct qp *qp, const struct send *send)
 {
-    struct qp *to = find_qp(qp->remote);
-    bool receives = send->wr.opcode != IBV_WR_RDMA_WRITE;
-    enum ibv_wc_status status = fail_with;
+    const struct fake_source source = {.bytes = bytes_of(qp, send)};
+    const struct fake_request r = request_of(qp, send);
+    int status = fail_with;
 
     fail_with = IBV_WC_SUCCESS;
     if (status == IBV_WC_SUCCESS) {
-        if (held || (send->due && !trib_deadline_passed(send->due)) || !to ||
-            to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(qp) ||
-            !is_up(to) || is_dropped(qp, to, send) ||
-            (receives && ((struct srq *)to->base.srq)->free == 0))
+        if (held || (send->due && !trib_deadline_passed(send->due)) || !is_up(qp))
             return false;
-        status = copy(qp, to, send);
+        status = source.bytes ? deliver(find_qp(qp->remote), &r, &source)
+                              : IBV_WC_LOC_PROT_ERR;
     }
-    if (status == IBV_WC_SUCCESS && receives)
-        arrive(to, send);
-    qp->head++;
-    carried[fake_device_of(qp->base.context)][qp->port - 1]++;
-    report(qp, &send->wr, status);
-    if (status != IBV_WC_SUCCESS)
-        break_qp(qp);
+    if (status == WAITS)
+        return false;
+    end_request(qp, status);
     return true;
+}
+
+/* Send the requests of a queue pair to another process. */
+static void push(struct qp *qp, int process)
+{
+    while (qp->state == IBV_QPS_RTS && qp->pushed != qp->tail && !held && is_up(qp)) {
+        const struct send *send = &qp->sends[qp->pushed % SENDS_MAX];
+        const void *bytes = bytes_of(qp, send);
+        struct fake_message m = {.kind = FAKE_REQUEST,
+                                 .to_id = qp->remote,
+                                 .from_id = qp->base.qp_num,
+                                 .seq = qp->pushed,
+                                 .due = send->due,
+                                 .request = request_of(qp, send)};
+        if (!bytes) { /* after the requests before it */
+            if (qp->head == qp->pushed)
+                end_request(qp, IBV_WC_LOC_PROT_ERR);
+            return;
+        }
+        if (m.request.is_inline)
+            memcpy(m.bytes, bytes, m.request.len);
+        else
+            m.request.from = (uintptr_t)bytes;
+        if (!fake_send(process, &m))
+            return;
+        qp->pushed++;
+    }
+}
+
+/* The receiver has ended: as on a device, retransmissions show it. */
+static void check_end(struct qp *qp, int process)
+{
+    if (qp->state == IBV_QPS_RTS && qp->head != qp->tail && fake_has_ended(process))
+        end_request(qp, IBV_WC_RETRY_EXC_ERR);
 }
 
 static void run(struct qp *qp)
 {
+    const int process =
+        qp->remote ? fake_hub->qps[qp->remote % FAKE_QPS_MAX].process : fake_self();
+
+    if (process != fake_self()) {
+        push(qp, process);
+        check_end(qp, process);
+        return;
+    }
     while (qp->state == IBV_QPS_RTS && qp->head != qp->tail &&
            carry_out(qp, &qp->sends[qp->head % SENDS_MAX]))
         continue;
 }
 
+/* Requests of other processes ---------------------------------------------------- */
+
+static void send_result(const struct fake_message *request, enum ibv_wc_status status)
+{
+    const struct fake_message m = {.kind = FAKE_RESULT,
+                                   .to_id = request->from_id,
+                                   .seq = request->seq,
+                                   .status = status};
+
+    if (!fake_send(request->from, &m))
+        fake_mistake("no room for the result of a request");
+}
+
+void fake_queues_result(const struct fake_message *m)
+{
+    struct qp *qp = find_qp(m->to_id);
+
+    if (qp && qp->state == IBV_QPS_RTS && qp->head == m->seq)
+        end_request(qp, m->status);
+}
+
+bool fake_queues_request(uint32_t row)
+{
+    struct fake_message *m = fake_message(row);
+    struct qp *to = find_qp(m->to_id);
+
+    if (to && to->state != IBV_QPS_ERR) {
+        fake_append(&to->inbox, row);
+        return true;
+    }
+    m->due = trib_now_ns() + fake_opts.retry_us * UINT64_C(1000);
+    fake_append(&orphans, row);
+    return true;
+}
+
+static void receive(struct qp *to)
+{
+    while (to->inbox.head) {
+        const struct fake_message *m = fake_message(to->inbox.head);
+        const struct fake_source source = {
+            .process = m->from, .bytes = m->request.is_inline ? m->bytes : NULL};
+        if (to->state == IBV_QPS_ERR) {
+            send_result(m, IBV_WC_RETRY_EXC_ERR);
+            fake_drop(&to->inbox);
+            continue;
+        }
+        if (held || (m->due && !trib_deadline_passed(m->due)))
+            return;
+        const int status = deliver(to, &m->request, &source);
+        if (status == WAITS)
+            return;
+        send_result(m, status);
+        fake_drop(&to->inbox);
+    }
+}
+
+static void return_orphans(void)
+{
+    while (orphans.head && trib_deadline_passed(fake_message(orphans.head)->due)) {
+        send_result(fake_message(orphans.head), IBV_WC_RETRY_EXC_ERR);
+        fake_drop(&orphans);
+    }
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return b && b < a ? b : a;
+}
+
 static void run_all(void)
 {
-    for (struct qp *qp = qps; qp; qp = qp->next)
+    for (struct qp *qp = qps; qp; qp = qp->next) {
         run(qp);
+        receive(qp);
+    }
+    return_orphans();
 }
 
-void fake_queues_run(void)
+uint64_t fake_queues_run(void)
 {
+    uint64_t due = UINT64_MAX;
+
     run_all();
+    for (struct qp *qp = qps; qp; qp = qp->next) {
+        if (qp->head != qp->tail && qp->pushed == qp->head)
+            due = earlier(due, qp->sends[qp->head % SENDS_MAX].due);
+        if (qp->inbox.head)
+            due = earlier(due, fake_message(qp->inbox.head)->due);
+    }
+    if (orphans.head)
+        due = earlier(due, fake_message(orphans.head)->due);
+    return due;
 }
 
-/* Return the time of a request's execution. The transport's wr_id has the peer. */
-static uint64_t due_time(const struct qp *qp, const struct ibv_send_wr *wr)
+/* Return the time of a request's execution, or 0. The transport's wr_id has the
+ * peer. */
+static uint64_t due_time(struct qp *qp, const struct ibv_send_wr *wr)
 {
     const bool late = fake_opts.late_us && fake_device_of(qp->base.context) == 0 &&
                       (int)(wr->wr_id >> 32 & 0xfffffff) == fake_opts.late_peer;
+    struct fake_port *from = fake_port_of(qp->base.qp_num);
+    struct fake_port *to = fake_port_of(qp->remote);
+    uint64_t due = 0;
 
-    return late ? trib_now_ns() + (uint64_t)fake_opts.late_us * 1000u : 0;
+    if (from && to && (fake_opts.rate || fake_opts.delay_us))
+        due = fake_carry(from, to, wr->num_sge ? wr->sg_list[0].length : 0);
+    if (late)
+        due = (due ? due : trib_now_ns()) + (uint64_t)fake_opts.late_us * 1000u;
+    if (due)
+        qp->last_due = due > qp->last_due ? due : qp->last_due;
+    return due ? qp->last_due : 0;
 }
 
 static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
@@ -290,61 +446,9 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     return error;
 }
 
-static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
-{
-    if (fake_opts.srq_errno) {
-        errno = fake_opts.srq_errno;
-        return NULL;
-    }
-    struct srq *srq = calloc(1, sizeof(*srq));
-
-    srq->base.pd = pd;
-    srq->base.context = pd->context;
-    srq->max = init->attr.max_wr;
-    fake_lock();
-    fake_count(1);
-    fake_unlock();
-    return &srq->base;
-}
-
-static int destroy_srq(struct ibv_srq *srq)
-{
-    fake_lock();
-    for (struct qp *qp = qps; qp; qp = qp->next) {
-        if (qp->base.srq == srq)
-            fake_mistake("a receive queue goes before its queue pairs");
-    }
-    fake_count(-1);
-    fake_unlock();
-    free(srq);
-    return 0;
-}
-
-static int post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
-                         struct ibv_recv_wr **bad)
-{
-    struct srq *srq = (struct srq *)base;
-    int error = 0;
-
-    fake_lock();
-    for (; wr; wr = wr->next) {
-        *bad = wr;
-        if (srq->free == srq->max) {
-            fake_mistake("a receive queue of %u overflows", srq->max);
-            error = ENOMEM;
-            break;
-        }
-        srq->wr_id = wr->wr_id;
-        srq->free++;
-    }
-    run_all();
-    fake_unlock();
-    return error;
-}
-
 /* Queue pairs ------------------------------------------------------------------ */
 
-static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     if (fake_opts.qp_errno || init->cap.max_inline_data > fake_opts.inline_max) {
         errno = fake_opts.qp_errno ? fake_opts.qp_errno : EINVAL;
@@ -364,7 +468,11 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
     qp->max_inline = init->cap.max_inline_data;
     qp->sends = calloc(SENDS_MAX, sizeof(*qp->sends));
     fake_lock();
-    qp->base.qp_num = next_qp_num++;
+    qp->base.qp_num = fake_hub->next_qp_num++;
+    fake_hub->qps[qp->base.qp_num % FAKE_QPS_MAX] =
+        (struct fake_owner){.process = fake_self(),
+                            .host = fake_host(),
+                            .device = fake_device_of(pd->context)};
     qp->next = qps;
     qps = qp;
     fake_count(1);
@@ -393,7 +501,7 @@ static bool may_become(const struct qp *qp, const struct ibv_qp_attr *attr, int 
     }
 }
 
-static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
     struct qp *qp = (struct qp *)base;
     int error = 0;
@@ -419,7 +527,7 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
     } else {
         qp->state = attr->qp_state;
         if (mask & IBV_QP_PORT)
-            qp->port = attr->port_num;
+            fake_hub->qps[base->qp_num % FAKE_QPS_MAX].port = qp->port = attr->port_num;
         if (mask & IBV_QP_PATH_MTU)
             qp->mtu = attr->path_mtu;
         if (mask & IBV_QP_DEST_QPN)
@@ -433,7 +541,7 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 }
 
 /* Its completions stay in the queue, as on some devices. */
-static int destroy_qp(struct ibv_qp *base)
+int ibv_destroy_qp(struct ibv_qp *base)
 {
     struct qp *qp = (struct qp *)base, **at = &qps;
 
@@ -442,6 +550,10 @@ static int destroy_qp(struct ibv_qp *base)
         at = &(*at)->next;
     *at = qp->next;
     fake_cq_forget(base->send_cq, &qp->outstanding);
+    while (qp->inbox.head) {
+        send_result(fake_message(qp->inbox.head), IBV_WC_RETRY_EXC_ERR);
+        fake_drop(&qp->inbox);
+    }
     fake_count(-1);
     fake_unlock();
     free(qp->sends);
@@ -467,7 +579,7 @@ void fake_verbs_hold(bool hold)
 int fake_verbs_carried(int device, int port)
 {
     fake_lock();
-    int n = carried[device][port - 1];
+    int n = fake_hub->ports[fake_host()][device][port - 1].carried;
     fake_unlock();
     return n;
 }
@@ -484,15 +596,5 @@ void fake_queues_ops(struct ibv_context_ops *ops)
 {
     ops->post_send = post_send;
     fake_cq_ops(ops);
-    ops->post_srq_recv = post_srq_recv;
-}
-
-void fake_queues_table(struct trib_verbs_api *api)
-{
-    fake_cq_table(api);
-    api->ibv_create_srq = create_srq;
-    api->ibv_destroy_srq = destroy_srq;
-    api->ibv_create_qp = create_qp;
-    api->ibv_modify_qp = modify_qp;
-    api->ibv_destroy_qp = destroy_qp;
+    ops->post_srq_recv = fake_post_srq_recv;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager of the fake. Ids of one process connect to each other by
- * port.
+ * The connection manager of the fake. Ids reach each other by messages, which name
+ * process and number.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,9 +18,13 @@ enum state { IDLE, LISTENING, CALLING, CALLED, ANSWERED, CONNECTED, ENDED };
 
 struct id {
     struct rdma_cm_id base;
+    uint32_t number;
     enum state state;
     uint16_t port;
-    struct id *other;
+    int to_host, to_device; /* of the resolved address */
+    uint8_t to_port;
+    int other_process; /* -1: none */
+    uint32_t other; /* its number; 0: not known yet */
     uint32_t qp_num, other_qp_num;
     int reported, acked; /* events */
     struct id *next;
@@ -39,12 +43,10 @@ struct channel {
 };
 
 static struct id *ids;
-static uint16_t next_port;
 
 void fake_rdmacm_reset(void)
 {
     ids = NULL;
-    next_port = 40000;
 }
 
 static struct id *id_of(struct rdma_cm_id *id)
@@ -86,7 +88,7 @@ static void attach(struct event *event, const void *data, size_t len, size_t roo
     event->base.param.conn.private_data_len = (uint8_t)room;
 }
 
-static struct rdma_event_channel *create_channel(void)
+struct rdma_event_channel *rdma_create_event_channel(void)
 {
     if (fake_opts.no_connection_manager) {
         errno = ENODEV;
@@ -100,7 +102,7 @@ static struct rdma_event_channel *create_channel(void)
     return &channel->base;
 }
 
-static void destroy_channel(struct rdma_event_channel *base)
+void rdma_destroy_event_channel(struct rdma_event_channel *base)
 {
     struct channel *channel = (struct channel *)base;
 
@@ -124,14 +126,16 @@ static struct id *new_id(struct rdma_event_channel *channel, void *context)
     id->base.channel = channel;
     id->base.context = context;
     id->base.ps = RDMA_PS_TCP;
+    id->number = fake_hub->next_id++;
+    id->other_process = -1;
     id->next = ids;
     ids = id;
     fake_count(1);
     return id;
 }
 
-static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out,
-                     void *context, enum rdma_port_space ps)
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out,
+                   void *context, enum rdma_port_space ps)
 {
     (void)ps;
     fake_lock();
@@ -140,17 +144,31 @@ static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out
     return 0;
 }
 
+/* Send a message to the other side of an id. */
+static void send_to(struct id *id, struct fake_cm_message cm, const void *data,
+                    size_t len)
+{
+    struct fake_message m = {.kind = FAKE_CM,
+                             .from = fake_self(),
+                             .to_id = id->other,
+                             .from_id = id->number,
+                             .cm = cm};
+
+    m.cm.len = (uint8_t)len;
+    if (len)
+        memcpy(m.bytes, data, len);
+    if (!fake_send(id->other_process, &m))
+        fake_mistake("no room for a message of the connection manager");
+}
+
 static void part(struct id *id)
 {
-    struct id *other = id->other;
+    const bool has_other = id->other_process >= 0;
 
-    id->other = NULL;
-    if (!other)
-        return;
-    other->other = NULL;
-    bool answered = other->state == CONNECTED || other->state == ANSWERED;
-    tell(other, answered ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED, 4);
-    other->state = ENDED;
+    if (has_other)
+        send_to(id, (struct fake_cm_message){.type = RDMA_CM_EVENT_DISCONNECTED}, NULL,
+                0);
+    id->other_process = -1;
 }
 
 static void take_out(struct id *id)
@@ -185,12 +203,13 @@ static void drop_events(struct id *id)
     }
 }
 
-static int destroy_id(struct rdma_cm_id *base)
+int rdma_destroy_id(struct rdma_cm_id *base)
 {
     struct id *id = id_of(base);
 
     fake_lock();
     part(id);
+    fake_remove_listener(id->number);
     drop_events(id);
     while (id->acked < id->reported) {
         if (!fake_wait()) {
@@ -216,83 +235,74 @@ static uint16_t port_of(const struct sockaddr *address)
                : ntohs(((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
 }
 
-/* Return the device of address 127.9.N.P; -1: any, or none. */
-static int device_of(const struct sockaddr *address)
-{
-    const struct sockaddr_in *four = (const void *)address;
-
-    if (address->sa_family != AF_INET || !four->sin_addr.s_addr ||
-        fake_opts.address_less)
-        return -1;
-    return (int)(ntohl(four->sin_addr.s_addr) >> 8 & 0xff);
-}
-
-static uint8_t device_port_of(const struct sockaddr *address)
-{
-    const struct sockaddr_in *four = (const void *)address;
-
-    uint32_t port = device_of(address) < 0 ? 1 : ntohl(four->sin_addr.s_addr) & 0xff;
-
-    return port <= (uint32_t)fake_opts.ports ? (uint8_t)port : 1;
-}
-
-static int bind_address(struct rdma_cm_id *base, struct sockaddr *address)
+int rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *address)
 {
     struct id *id = id_of(base);
-    int device = device_of(address), error = 0;
+    const struct fake_place p = fake_place_of(address);
     uint16_t port = port_of(address);
+    int error = 0;
 
     fake_lock();
     for (struct id *i = ids; i && port; i = i->next) {
         if (i->port == port && i->state != CALLED && i->state != CONNECTED)
             error = EADDRINUSE;
     }
+    if (port && fake_find_listener(fake_host(), port))
+        error = EADDRINUSE;
+    if (p.host != fake_host())
+        error = EADDRNOTAVAIL;
     if (!error) {
-        id->port = port ? port : next_port++;
-        base->verbs = device < 0 ? NULL : fake_shared_context(device);
-        base->port_num = device_port_of(address);
+        id->port = port ? port : fake_hub->next_port++;
+        base->verbs = p.device < 0 ? NULL : fake_shared_context(p.device);
+        base->port_num = p.port;
     }
     fake_unlock();
     return error ? refuse(error) : 0;
 }
 
-static int listen_id(struct rdma_cm_id *base, int backlog)
+int rdma_listen(struct rdma_cm_id *base, int backlog)
 {
     (void)backlog;
     fake_lock();
     id_of(base)->state = LISTENING;
+    fake_add_listener(id_of(base)->number, id_of(base)->port);
+    fake_device_start();
     fake_unlock();
     return 0;
 }
 
-static __be16 get_port(struct rdma_cm_id *base)
+__be16 rdma_get_src_port(struct rdma_cm_id *base)
 {
     return htons(id_of(base)->port);
 }
 
-static int resolve_address(struct rdma_cm_id *base, struct sockaddr *from,
-                           struct sockaddr *to, int timeout_ms)
+int rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *from,
+                      struct sockaddr *to, int timeout_ms)
 {
-    int device = device_of(to);
+    struct id *id = id_of(base);
+    const struct fake_place p = fake_place_of(to);
 
     (void)from;
     (void)timeout_ms;
     fake_lock();
-    if (fake_opts.address_errors || device < 0) {
-        tell(id_of(base), RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+    if (fake_opts.address_errors || p.device < 0 || p.host < 0 ||
+        p.host >= fake_opts.hosts) {
+        tell(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
     } else {
         base->verbs = fake_shared_context(fake_opts.other_device ? fake_opts.devices - 1
-                                                                 : device);
-        base->port_num = fake_opts.other_port ? (uint8_t)fake_opts.ports
-                                              : device_port_of(to);
-        id_of(base)->port = port_of(to);
-        tell(id_of(base), RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+                                                                 : p.device);
+        base->port_num = fake_opts.other_port ? (uint8_t)fake_opts.ports : p.port;
+        id->port = port_of(to);
+        id->to_host = p.host;
+        id->to_device = p.device;
+        id->to_port = p.port;
+        tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
     }
     fake_unlock();
     return 0;
 }
 
-static int resolve_route(struct rdma_cm_id *base, int timeout_ms)
+int rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 {
     (void)timeout_ms;
     fake_lock();
@@ -301,7 +311,7 @@ static int resolve_route(struct rdma_cm_id *base, int timeout_ms)
     return 0;
 }
 
-static int init_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
+int rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mask)
 {
     struct id *id = id_of(base);
     enum ibv_qp_state state = attr->qp_state;
@@ -323,95 +333,85 @@ static int init_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *mas
     return 0;
 }
 
-static struct id *find_listener(uint16_t port)
-{
-    for (struct id *i = ids; i; i = i->next) {
-        if (i->state == LISTENING && i->port == port)
-            return i;
-    }
-    return NULL;
-}
-
-static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
+int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
     struct id *id = id_of(base);
 
     fake_lock();
-    struct id *listener = find_listener(id->port);
+    const struct fake_listener *l = fake_find_listener(id->to_host, id->port);
     id->state = CALLING;
     id->qp_num = param->qp_num;
-    if (fake_opts.reject || !listener) {
-        tell(id, RDMA_CM_EVENT_REJECTED, listener ? fake_opts.reject : 8);
+    if (fake_opts.reject || !l) {
+        tell(id, RDMA_CM_EVENT_REJECTED, l ? fake_opts.reject : 8);
     } else if (!fake_opts.deaf) {
-        struct id *child = new_id(listener->base.channel, listener->base.context);
-        child->base.verbs = base->verbs;
-        child->base.port_num = base->port_num;
-        child->state = CALLED;
-        child->other = id;
-        child->other_qp_num = param->qp_num;
-        id->other = child;
-        struct event *event = tell(child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-        event->base.listen_id = &listener->base;
-        event->counts = listener;
-        attach(event, param->private_data, param->private_data_len, 56);
+        id->other_process = l->process;
+        id->other = l->id;
+        send_to(id,
+                (struct fake_cm_message){.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+                                         .qp_num = param->qp_num,
+                                         .device = fake_opts.other_device
+                                                       ? fake_opts.devices - 1
+                                                       : id->to_device,
+                                         .port = base->port_num},
+                param->private_data, param->private_data_len);
     }
     fake_unlock();
     return 0;
 }
 
-static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *param)
+int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
     struct id *id = id_of(base);
     int error = 0;
 
     fake_lock();
-    if (id->state != CALLED || !id->other) {
+    if (id->state != CALLED || id->other_process < 0) {
         error = EINVAL;
     } else {
         id->state = ANSWERED;
         id->qp_num = param->qp_num;
-        id->other->other_qp_num = param->qp_num;
-        id->other->state = ANSWERED;
-        struct event *event = tell(id->other, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
-        attach(event, param->private_data, param->private_data_len, 196);
+        send_to(id,
+                (struct fake_cm_message){.type = RDMA_CM_EVENT_CONNECT_RESPONSE,
+                                         .qp_num = param->qp_num},
+                param->private_data, param->private_data_len);
     }
     fake_unlock();
     return error ? refuse(error) : 0;
 }
 
-static int reject_id(struct rdma_cm_id *base, const void *data, uint8_t len)
+int rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t len)
 {
     struct id *id = id_of(base);
 
     fake_lock();
-    if (id->other) {
-        attach(tell(id->other, RDMA_CM_EVENT_REJECTED, 28), data, len, 148);
-        id->other->state = ENDED;
-        id->other->other = NULL;
-        id->other = NULL;
-    }
+    if (id->other_process >= 0)
+        send_to(id,
+                (struct fake_cm_message){.type = RDMA_CM_EVENT_REJECTED, .status = 28},
+                data, len);
+    id->other_process = -1;
     id->state = ENDED;
     fake_unlock();
     return 0;
 }
 
-static int establish_id(struct rdma_cm_id *base)
+int rdma_establish(struct rdma_cm_id *base)
 {
     struct id *id = id_of(base);
     int error = 0;
 
     fake_lock();
-    if (id->state != ANSWERED || !id->other || fake_opts.half_way) {
+    if (id->state != ANSWERED || id->other_process < 0 || fake_opts.half_way) {
         error = EINVAL;
     } else {
-        id->state = id->other->state = CONNECTED;
-        tell(id->other, RDMA_CM_EVENT_ESTABLISHED, 0);
+        id->state = CONNECTED;
+        send_to(id, (struct fake_cm_message){.type = RDMA_CM_EVENT_ESTABLISHED}, NULL,
+                0);
     }
     fake_unlock();
     return error ? refuse(error) : 0;
 }
 
-static int disconnect_id(struct rdma_cm_id *base)
+int rdma_disconnect(struct rdma_cm_id *base)
 {
     struct id *id = id_of(base);
 
@@ -426,7 +426,7 @@ static int disconnect_id(struct rdma_cm_id *base)
     return connected ? 0 : refuse(EINVAL);
 }
 
-static int migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *to)
+int rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *to)
 {
     struct channel *from = (struct channel *)base->channel;
 
@@ -446,7 +446,7 @@ static int migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *to)
     return 0;
 }
 
-static int get_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
+int rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **out)
 {
     struct channel *channel = (struct channel *)base;
 
@@ -462,7 +462,7 @@ static int get_event(struct rdma_event_channel *base, struct rdma_cm_event **out
     return event ? 0 : refuse(EAGAIN);
 }
 
-static int ack_event(struct rdma_cm_event *base)
+int rdma_ack_cm_event(struct rdma_cm_event *base)
 {
     struct event *event = (struct event *)base;
 
@@ -481,7 +481,7 @@ void fake_verbs_cut(void)
         if (id->state != CONNECTED)
             continue;
         id->state = ENDED;
-        id->other = NULL;
+        id->other_process = -1;
         tell(id, RDMA_CM_EVENT_DISCONNECTED, 0);
     }
     fake_unlock();
@@ -507,24 +507,94 @@ void fake_verbs_remove(void)
     fake_unlock();
 }
 
-void fake_rdmacm_table(struct trib_verbs_api *api)
+/* Messages of other ids ------------------------------------------------------------ */
+
+/* Return the id that a message is for. A caller may not know the number of the id that
+ * its request made. */
+static struct id *receiver(const struct fake_message *m)
 {
-    api->rdma_create_event_channel = create_channel;
-    api->rdma_destroy_event_channel = destroy_channel;
-    api->rdma_create_id = create_id;
-    api->rdma_destroy_id = destroy_id;
-    api->rdma_bind_addr = bind_address;
-    api->rdma_listen = listen_id;
-    api->rdma_get_src_port = get_port;
-    api->rdma_resolve_addr = resolve_address;
-    api->rdma_resolve_route = resolve_route;
-    api->rdma_init_qp_attr = init_attr;
-    api->rdma_connect = connect_id;
-    api->rdma_accept = accept_id;
-    api->rdma_reject = reject_id;
-    api->rdma_establish = establish_id;
-    api->rdma_disconnect = disconnect_id;
-    api->rdma_migrate_id = migrate_id;
-    api->rdma_get_cm_event = get_event;
-    api->rdma_ack_cm_event = ack_event;
+    for (struct id *id = ids; id; id = id->next)
+        if (id->other_process == m->from && id->other == m->from_id)
+            return id;
+    for (struct id *id = ids; id; id = id->next)
+        if (id->number == m->to_id)
+            return id;
+    return NULL;
+}
+
+static void request(struct id *listener, const struct fake_message *m)
+{
+    struct id *child = new_id(listener->base.channel, listener->base.context);
+
+    child->base.verbs = fake_shared_context(m->cm.device);
+    child->base.port_num = m->cm.port;
+    child->state = CALLED;
+    child->other_process = m->from;
+    child->other = m->from_id;
+    child->other_qp_num = m->cm.qp_num;
+    struct event *event = tell(child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+    event->base.listen_id = &listener->base;
+    event->counts = listener;
+    attach(event, m->bytes, m->cm.len, 56);
+}
+
+static void response(struct id *id, const struct fake_message *m)
+{
+    id->state = ANSWERED;
+    id->other = m->from_id;
+    id->other_qp_num = m->cm.qp_num;
+    attach(tell(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0), m->bytes, m->cm.len, 196);
+}
+
+static void end(struct id *id, const struct fake_message *m)
+{
+    const bool answered = id->state == CONNECTED || id->state == ANSWERED;
+
+    if (m->cm.type == RDMA_CM_EVENT_REJECTED)
+        attach(tell(id, RDMA_CM_EVENT_REJECTED, m->cm.status), m->bytes, m->cm.len,
+               148);
+    else
+        tell(id, answered ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED, 4);
+    id->state = ENDED;
+    id->other_process = -1;
+}
+
+void fake_rdmacm_event(const struct fake_message *m)
+{
+    struct id *id = receiver(m);
+
+    if (!id)
+        return;
+    switch (m->cm.type) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+        if (id->state == LISTENING)
+            request(id, m);
+        break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+        if (id->state == CALLING)
+            response(id, m);
+        break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        id->state = CONNECTED;
+        tell(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+        break;
+    default:
+        if (id->state != LISTENING)
+            end(id, m);
+        break;
+    }
+}
+
+void fake_rdmacm_check(void)
+{
+    for (struct id *id = ids; id; id = id->next) {
+        if (id->other_process < 0 || !fake_has_ended(id->other_process))
+            continue;
+        id->other_process = -1;
+        tell(id,
+             id->state == CALLING ? RDMA_CM_EVENT_UNREACHABLE
+                                  : RDMA_CM_EVENT_DISCONNECTED,
+             0);
+        id->state = ENDED;
+    }
 }

@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device of the fake: ports, GIDs and events, and the interface for tests.
+ * The devices of the fake: ports, GIDs and events, and the interface for tests.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 16
 #define EVENTS_MAX 16
-#define WAIT_SECONDS 10
 
 struct context {
     struct ibv_context base;
@@ -27,83 +22,18 @@ struct context {
     int mtu; /* enum ibv_mtu */
 };
 
-struct fake_verbs_opts fake_opts;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct ibv_device devices[FAKE_DEVICES_MAX];
 static struct context shared[FAKE_DEVICES_MAX];
 static struct context *contexts[CONTEXTS_MAX];
-/* port_num 0: a hole */
-static struct ibv_gid_entry gids[FAKE_DEVICES_MAX][FAKE_PORTS_MAX][FAKE_GIDS];
-static bool down[FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
-static int mistakes, live;
 
-void fake_lock(void)
+static struct fake_port *port_of(int device, int port)
 {
-    pthread_mutex_lock(&lock);
+    return &fake_hub->ports[fake_host()][device][port - 1];
 }
 
-void fake_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
+/* The devices ------------------------------------------------------------------ */
 
-bool fake_wait(void)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_SECONDS;
-    return pthread_cond_timedwait(&changed, &lock, &until) == 0;
-}
-
-void fake_changed(void)
-{
-    pthread_cond_broadcast(&changed);
-}
-
-void fake_mistake(const char *format, ...)
-{
-    va_list args;
-
-    mistakes++;
-    va_start(args, format);
-    fprintf(stderr, "fake verbs: ");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
-    va_end(args);
-}
-
-void fake_count(int objects)
-{
-    live += objects;
-}
-
-int fake_bell(void)
-{
-    return eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
-}
-
-void fake_ring(int fd)
-{
-    uint64_t one = 1;
-
-    if (write(fd, &one, sizeof(one)) < 0)
-        fake_mistake("a bell that cannot be rung: %m");
-}
-
-void fake_unring(int fd)
-{
-    uint64_t one;
-
-    if (read(fd, &one, sizeof(one)) < 0)
-        fake_mistake("a bell that did not ring: %m");
-}
-
-/* The device ------------------------------------------------------------------- */
-
-static struct ibv_device **get_device_list(int *n_out)
+struct ibv_device **ibv_get_device_list(int *n_out)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
     enum ibv_transport_type type =
@@ -122,7 +52,7 @@ static struct ibv_device **get_device_list(int *n_out)
     return list;
 }
 
-static void free_device_list(struct ibv_device **list)
+void ibv_free_device_list(struct ibv_device **list)
 {
     free(list);
 }
@@ -140,7 +70,7 @@ struct ibv_context *fake_shared_context(int device)
     return device < fake_opts.devices ? &shared[device].base : NULL;
 }
 
-static struct ibv_context *open_device(struct ibv_device *device)
+struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct context *c = calloc(1, sizeof(*c));
 
@@ -154,11 +84,12 @@ static struct ibv_context *open_device(struct ibv_device *device)
     else
         fake_mistake("more than %d open devices", CONTEXTS_MAX);
     fake_count(1);
+    fake_device_start();
     fake_unlock();
     return &c->base;
 }
 
-static int close_device(struct ibv_context *base)
+int ibv_close_device(struct ibv_context *base)
 {
     struct context *c = (struct context *)base;
 
@@ -186,7 +117,7 @@ int fake_mtu_of(const struct ibv_context *context)
 
 bool fake_port_is_up(const struct ibv_context *context, int port)
 {
-    return !down[fake_device_of(context)][port - 1];
+    return !port_of(fake_device_of(context), port)->down;
 }
 
 static uint16_t lid_of(int device, int port)
@@ -196,7 +127,7 @@ static uint16_t lid_of(int device, int port)
                           : 0);
 }
 
-static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     memset(attr, 0, sizeof(*attr));
     attr->node_guid = (uint64_t)fake_device_of(context) + 1;
@@ -207,8 +138,8 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
     return 0;
 }
 
-static int query_port(struct ibv_context *context, uint8_t port,
-                      struct _compat_ibv_port_attr *compat)
+int ibv_query_port(struct ibv_context *context, uint8_t port,
+                   struct _compat_ibv_port_attr *compat)
 {
     struct ibv_port_attr *attr = (struct ibv_port_attr *)compat;
 
@@ -227,9 +158,8 @@ static int query_port(struct ibv_context *context, uint8_t port,
     return 0;
 }
 
-static ssize_t query_gid_table(struct ibv_context *context,
-                               struct ibv_gid_entry *entries, size_t max,
-                               uint32_t flags, size_t size)
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                             size_t max, uint32_t flags, size_t size)
 {
     size_t n = 0;
 
@@ -238,7 +168,7 @@ static ssize_t query_gid_table(struct ibv_context *context,
         fake_mistake("a table of GIDs of %zu entries", max);
     for (int i = 0; i < fake_opts.ports * FAKE_GIDS; i++) {
         const struct ibv_gid_entry *entry =
-            &gids[fake_device_of(context)][i / FAKE_GIDS][i % FAKE_GIDS];
+            &port_of(fake_device_of(context), i / FAKE_GIDS + 1)->gids[i % FAKE_GIDS];
         if (entry->port_num)
             entries[n++] = *entry;
     }
@@ -246,10 +176,10 @@ static ssize_t query_gid_table(struct ibv_context *context,
     return (ssize_t)n;
 }
 
-static void set_gid(int device, int port, int n, const char *address,
+static void set_gid(struct fake_port *at, int port, int n, const char *address,
                     enum ibv_gid_type type)
 {
-    struct ibv_gid_entry *entry = &gids[device][port - 1][n];
+    struct ibv_gid_entry *entry = &at->gids[n];
 
     *entry = (struct ibv_gid_entry){.gid_index = (uint32_t)n, .gid_type = type};
     if (!address)
@@ -264,31 +194,32 @@ static void set_gid(int device, int port, int n, const char *address,
 void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type)
 {
     fake_lock();
-    set_gid(device, 1, n, address, type);
+    set_gid(port_of(device, 1), 1, n, address, type);
     fake_unlock();
 }
 
-static void reset_gids(int device, int port)
+static void reset_port(int host, int device, int port)
 {
+    struct fake_port *at = &fake_hub->ports[host][device][port - 1];
     char address[32];
 
-    for (int i = 0; i < FAKE_GIDS; i++)
-        set_gid(device, port, i, NULL, IBV_GID_TYPE_IB);
+    *at = (struct fake_port){.down = false};
     for (int i = 0; i < 4; i++) {
         if (i < 2)
-            snprintf(address, sizeof(address), "fe80::%d:%d", port, device + 1);
+            snprintf(address, sizeof(address), "fe80::%d:%d:%d", host, port,
+                     device + 1);
         else
-            snprintf(address, sizeof(address), "10.9.%d.%d", device, port);
-        set_gid(device, port, i, address,
+            snprintf(address, sizeof(address), "10.%d.%d.%d", 9 + host, device, port);
+        set_gid(at, port, i, address,
                 i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
     }
 }
 
-static bool has_gid(int device, int port, const struct ibv_gid_entry *own,
+static bool has_gid(const struct fake_port *port, const struct ibv_gid_entry *own,
                     const union ibv_gid *gid)
 {
     for (int i = 0; i < FAKE_GIDS; i++) {
-        const struct ibv_gid_entry *entry = &gids[device][port - 1][i];
+        const struct ibv_gid_entry *entry = &port->gids[i];
         if (entry->port_num && own->port_num && entry->gid_type == own->gid_type &&
             memcmp(&entry->gid, gid, sizeof(*gid)) == 0)
             return true;
@@ -300,20 +231,21 @@ static bool has_gid(int device, int port, const struct ibv_gid_entry *own,
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path)
 {
-    const struct ibv_gid_entry *own;
     bool right = false;
 
     if (!path->is_global && path->dlid == 0) /* as the connection manager's */
         return true;
     if (path->port_num < 1 || path->port_num > fake_opts.ports)
         return false;
-    own = &gids[fake_device_of(context)][path->port_num - 1]
-               [path->grh.sgid_index % FAKE_GIDS];
-    for (int i = 0; i < fake_opts.devices * fake_opts.ports; i++) {
-        int device = i / fake_opts.ports, port = i % fake_opts.ports + 1;
-        right |= path->is_global ? has_gid(device, port, own, &path->grh.dgid)
-                                 : path->dlid == lid_of(device, port);
-    }
+    const struct ibv_gid_entry *own = &port_of(fake_device_of(context), path->port_num)
+                                           ->gids[path->grh.sgid_index % FAKE_GIDS];
+    for (int host = 0; host < fake_opts.hosts; host++)
+        for (int device = 0; device < fake_opts.devices; device++)
+            for (int port = 1; port <= fake_opts.ports; port++)
+                right |= path->is_global
+                             ? has_gid(&fake_hub->ports[host][device][port - 1], own,
+                                       &path->grh.dgid)
+                             : path->dlid == lid_of(device, port);
     return right;
 }
 
@@ -329,7 +261,7 @@ void fake_raise(struct ibv_context *context, struct ibv_async_event event)
     fake_ring(c->base.async_fd);
 }
 
-static int get_async_event(struct ibv_context *base, struct ibv_async_event *out)
+int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *out)
 {
     struct context *c = (struct context *)base;
     int result = -1;
@@ -346,12 +278,12 @@ static int get_async_event(struct ibv_context *base, struct ibv_async_event *out
     return result;
 }
 
-static void ack_async_event(struct ibv_async_event *event)
+void ibv_ack_async_event(struct ibv_async_event *event)
 {
     (void)event;
 }
 
-static int fork_init(void)
+int ibv_fork_init(void)
 {
     fake_lock();
     fake_opts.fork_calls++;
@@ -360,7 +292,7 @@ static int fork_init(void)
     return error;
 }
 
-static enum ibv_fork_status is_fork_initialized(void)
+enum ibv_fork_status ibv_is_fork_initialized(void)
 {
     fake_lock();
     bool called = fake_opts.fork_calls > 0, unneeded = fake_opts.fork_unneeded;
@@ -396,33 +328,27 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         return false;
     }
     *api = (struct trib_verbs_api){
-        .ibv_get_device_list = get_device_list,
-        .ibv_free_device_list = free_device_list,
-        .ibv_open_device = open_device,
-        .ibv_close_device = close_device,
-        .ibv_query_device = query_device,
-        .ibv_query_port = query_port,
-        .ibv_get_async_event = get_async_event,
-        .ibv_ack_async_event = ack_async_event,
-        .ibv_fork_init = fork_init,
+#define ROW(name) .name = name,
+        TRIB_VERBS_CALLS(ROW) TRIB_RDMACM_CALLS(ROW)
+#undef ROW
+            .ibv_reg_mr_iova = ibv_reg_mr_iova,
+        .ibv_reg_dmabuf_mr = ibv_reg_dmabuf_mr,
         .ibv_is_fork_initialized =
-            fake_opts.no_fork_query ? NULL : is_fork_initialized,
-        ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : query_gid_table,
+            fake_opts.no_fork_query ? NULL : ibv_is_fork_initialized,
+        ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : _ibv_query_gid_table,
         .own_addresses = own_addresses,
     };
     fake_memory_table(api);
-    fake_queues_table(api);
-    fake_rdmacm_table(api);
     if (fake_opts.no_rdmacm)
         snprintf(api->no_rdmacm, sizeof(api->no_rdmacm),
                  "librdmacm.so.1: cannot open shared object file");
     return true;
 }
 
-struct fake_verbs_opts *fake_verbs_reset(void)
+struct fake_verbs_opts *fake_verbs_machine(void)
 {
-    fake_lock();
     fake_opts = (struct fake_verbs_opts){
+        .hosts = 1,
         .devices = 1,
         .ports = 1,
         .inline_max = 256,
@@ -432,21 +358,32 @@ struct fake_verbs_opts *fake_verbs_reset(void)
         .max_srq_wr = 1 << 15,
         .max_qp_wr = 4096,
     };
+    for (int host = 0; host < FAKE_HOSTS_MAX; host++)
+        for (int i = 0; i < FAKE_DEVICES_MAX; i++)
+            for (int port = 1; port <= FAKE_PORTS_MAX; port++)
+                reset_port(host, i, port);
+    return &fake_opts;
+}
+
+void fake_verbs_begin(void)
+{
+    memset(contexts, 0, sizeof(contexts));
     for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
         snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
-        for (int port = 1; port <= FAKE_PORTS_MAX; port++)
-            reset_gids(i, port);
         if (!shared[i].base.device)
             context_init(&shared[i], &devices[i]);
     }
-    memset(contexts, 0, sizeof(contexts));
-    memset(down, 0, sizeof(down));
-    mistakes = live = 0;
     fake_memory_reset();
     fake_queues_reset();
     fake_rdmacm_reset();
-    fake_unlock();
-    return &fake_opts;
+}
+
+struct fake_verbs_opts *fake_verbs_reset(void)
+{
+    fake_hub_reset();
+    struct fake_verbs_opts *opts = fake_verbs_machine();
+    fake_verbs_begin();
+    return opts;
 }
 
 void fake_verbs_port(int device, int port, bool up)
@@ -455,7 +392,7 @@ void fake_verbs_port(int device, int port, bool up)
 
     event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
     fake_lock();
-    down[device][port - 1] = !up;
+    port_of(device, port)->down = !up;
     for (int i = 0; i < CONTEXTS_MAX; i++) {
         if (contexts[i] && fake_device_of(&contexts[i]->base) == device)
             fake_raise(&contexts[i]->base, event);
@@ -482,20 +419,4 @@ bool fake_verbs_async_waits(int context)
     bool waits = contexts[context] && contexts[context]->n_events > 0;
     fake_unlock();
     return waits;
-}
-
-int fake_verbs_mistakes(void)
-{
-    fake_lock();
-    int n = mistakes;
-    fake_unlock();
-    return n;
-}
-
-int fake_verbs_live(void)
-{
-    fake_lock();
-    int n = live;
-    fake_unlock();
-    return n;
 }

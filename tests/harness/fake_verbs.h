@@ -18,6 +18,7 @@
 
 /* The fake machine. Set it between fake_verbs_reset and the first use. */
 struct fake_verbs_opts {
+    int hosts;
     bool no_library;
     bool no_connection_manager;
     int devices;         /* fake0, fake1, … port P of N with one IPv4 address:
@@ -60,6 +61,9 @@ struct fake_verbs_opts {
     int late_us;         /* delay of messages to rank late_peer over the first device,
                           * in us; 0: none */
     int late_peer;
+    uint64_t rate;       /* bytes per second of each port; 0: no limit */
+    uint64_t delay_us;   /* from port to port */
+    uint64_t retry_us;   /* until a request to a queue pair that is gone fails */
     int lid;             /* of the first device; the others follow in sequence; 0:
                           * none. Each further port adds FAKE_PORT_LIDS */
 };
@@ -69,6 +73,19 @@ struct fake_verbs_opts {
 
 /** fake_verbs_reset - reset the fake to a machine with one device. */
 struct fake_verbs_opts *fake_verbs_reset(void);
+
+/** fake_verbs_machine - set the hub's options to those of one host with one device. */
+struct fake_verbs_opts *fake_verbs_machine(void);
+
+/** fake_verbs_begin - empty this process's tables. */
+void fake_verbs_begin(void);
+
+/** fake_hub_create - create a fabric in a file, for processes that load the fake as
+ * libibverbs.so.1; set its options with fake_verbs_machine. */
+bool fake_hub_create(const char *path);
+
+/** fake_hub_attach - let this process use a fabric, as one of a host. */
+bool fake_hub_attach(const char *path, int host);
 
 /** fake_verbs_fail - complete the next posted request with this status. */
 void fake_verbs_fail(enum ibv_wc_status status);

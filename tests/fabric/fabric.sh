@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2154,SC2016 # of tap.sh; a shell of the name space expands it
+#
+# Ranks on hosts with RDMA devices in shared memory: source this behind tap.sh.
+#
+#     why=$(fabric_refused) && skip_all "$why"
+#     fabric_open hosts=4 devices=2 rate=100000000
+#     "$fabric/run" 4 "$build/perf/trib-perf" allreduce --check
+#     fabric_close
+#
+# Each rank is on a host of its own. Device N of host H has the address 10.(9 + H).N.1; all are in
+# one network name space. Devices, rates and faults are the options of tests/fabric/fabric_file.c.
+
+fabric_pid='' # holds the name space
+fabric=$dir/fabric
+
+fabric_refused() {
+    local tool
+
+    for tool in unshare nsenter ip; do
+        command -v "$tool" >/dev/null || { echo "$tool is not installed"; return 0; }
+    done
+    ! unshare --net ip link add trib0 type veth peer name trib1 >/dev/null 2>&1 || return 1
+    echo "no permission to make network name spaces (CAP_SYS_ADMIN, CAP_NET_ADMIN)"
+}
+
+fabric_open() { # OPTION=NUMBER...
+    local host device hosts=1 devices=1 option
+
+    for option; do
+        case $option in hosts=* | devices=*) local "$option" ;; esac
+    done
+    fabric_close
+    rm -rf "$fabric" && mkdir "$fabric" &&
+        cp "$build/tests/fabric/.libs/libfabric.so" "$fabric/libibverbs.so.1" &&
+        ln -s libibverbs.so.1 "$fabric/librdmacm.so.1" &&
+        "$build/tests/fabric/fabric" create "$fabric/hub" "$@" || return 1
+    unshare --net sleep infinity &
+    fabric_pid=$!
+    within 10 fabric_is_apart || return 1
+    for ((host = 0; host < hosts; host++)); do
+        for ((device = 0; device < devices; device++)); do
+            echo "addr add 10.$((9 + host)).$device.1/32 dev trib0"
+        done
+    done >"$fabric/addresses"
+    fabric_write_run
+    nsenter --target "$fabric_pid" --net sh -c 'ip link set lo up &&
+        ip link add trib0 type veth peer name trib1 && ip link set trib0 up &&
+        ip link set trib1 up && ip -batch "$0"' "$fabric/addresses"
+}
+
+# run RANKS COMMAND... - a program, for timeout.
+fabric_write_run() {
+    cat >"$fabric/run" <<RUN
+#!/bin/sh
+ranks=\$1
+shift
+exec nsenter --target $fabric_pid --net "$build/tools/trib-run" -n "\$ranks" sh -c '
+    export FAKE_HOST=\$TRIB_RANK FAKE_FABRIC=$fabric/hub LD_LIBRARY_PATH=$fabric
+    LD_PRELOAD=$fabric/libibverbs.so.1 exec "\$@"' sh "\$@"
+RUN
+    chmod +x "$fabric/run"
+}
+
+fabric_is_apart() {
+    [ "$(readlink "/proc/$fabric_pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
+# fabric_misuses - print how often the library misused a device.
+fabric_misuses() {
+    "$build/tests/fabric/fabric" show "$fabric/hub" | sed -n 's/^misuses: //p'
+}
+
+fabric_close() {
+    [ -z "$fabric_pid" ] || { kill "$fabric_pid" && wait "$fabric_pid"; } 2>/dev/null
+    fabric_pid=''
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sums of processes over RDMA devices in shared memory: rails, rates, a rank that dies.
+# shellcheck disable=SC2317 # at_exit is called at the end
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+# shellcheck source=tests/fabric/fabric.sh
+. "${abs_top_srcdir:-.}/tests/fabric/fabric.sh"
+! why=$(fabric_refused) || skip_all "$why"
+at_exit() { fabric_close; }
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE
+export TRIB_TRANSPORT=verbs
+perf=$build/perf/trib-perf
+
+right() { # NAME, RANKS
+    expect "$1" 0 "" "$fabric/run" "$2" "$perf" allreduce --check --sizes 8,64K,1M --iters 5
+    [ "$(fabric_misuses)" = 0 ]
+    result $? "$1: no device is misused"
+}
+
+for devices in 1 2 4; do
+    fabric_open hosts=4 devices=$devices || exit 1
+    right "four hosts with $devices devices each" 4
+done
+
+fabric_open hosts=2 no_connection_manager=1 || exit 1
+right "without librdmacm's kernel module" 2
+
+# Each rank sends 1 MiB in all: no sum can take less than 10 ms.
+fabric_open hosts=2 rate=100000000 delay_us=100 || exit 1
+expect "links of 100 MB/s" 0 "" "$fabric/run" 2 "$perf" allreduce --check --sizes 1M --iters 5 --csv -
+awk -F, '$1 ~ /allreduce$/ { least = $12 } END { exit !(least > 10000) }' "$said"
+result $? "links of 100 MB/s: no sum takes less than 10 ms"
+
+fabric_open hosts=3 devices=2 retry_us=500000 || exit 1
+# shellcheck disable=SC2016 # the rank expands it
+expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '
+    [ "$TRIB_RANK" != 1 ] || (sleep 1; kill -9 $$) &
+    exec "$@"' sh "$perf" allreduce --check --sizes 64K --iters 1000000
+finish

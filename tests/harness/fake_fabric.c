@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fake's hub. A test has it alone. Processes that load the fake as a library share
+ * it by the file that FAKE_FABRIC names; FAKE_HOST is the number of their host.
+ *
+ * A process executes the requests that arrive at its own queue pairs, on a device
+ * thread: it reads the sender's memory and writes its own. A process holds a robust
+ * mutex while it lives, so others detect its end.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "tests/harness/fake_hub.h"
+
+enum { WAIT_SECONDS = 10, TICK_MS = 20 };
+
+struct fake_hub *fake_hub;
+
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int self, live;
+static bool is_shared, has_thread;
+
+/* Locks ---------------------------------------------------------------------------- */
+
+static void init_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attr;
+
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(mutex, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+/* A process may be killed within the lock. The changes under it are small, and tests
+ * that kill processes expect no more of them. */
+void fake_lock(void)
+{
+    if (pthread_mutex_lock(&fake_hub->lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&fake_hub->lock);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&fake_hub->lock);
+}
+
+bool fake_wait(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_SECONDS;
+    return pthread_cond_timedwait(&changed, &fake_hub->lock, &until) == 0;
+}
+
+void fake_changed(void)
+{
+    pthread_cond_broadcast(&changed);
+}
+
+/* The hub -------------------------------------------------------------------------- */
+
+static void clear(struct fake_hub *hub)
+{
+    memset(hub, 0, offsetof(struct fake_hub, messages));
+    init_mutex(&hub->lock);
+    hub->next_qp_num = 17;
+    hub->next_id = 1;
+    hub->next_port = 40000;
+    hub->n_messages = 1;
+}
+
+void fake_hub_reset(void)
+{
+    if (!fake_hub)
+        fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fake_hub == MAP_FAILED)
+        abort();
+    clear(fake_hub);
+    fake_hub->n_processes = 1;
+    live = 0;
+}
+
+bool fake_hub_create(const char *path)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 || ftruncate(fd, sizeof(*fake_hub)) != 0)
+        return false;
+    fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (fake_hub == MAP_FAILED)
+        return false;
+    clear(fake_hub);
+    return true;
+}
+
+bool fake_hub_attach(const char *path, int host)
+{
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || host < 0 || host >= FAKE_HOSTS_MAX)
+        return false;
+    fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (fake_hub == MAP_FAILED)
+        return false;
+    fake_lock();
+    self = fake_hub->n_processes++;
+    if (self < FAKE_PROCESSES_MAX) {
+        struct fake_process *p = &fake_hub->processes[self];
+        p->pid = getpid();
+        p->host = host;
+        init_mutex(&p->life);
+    }
+    is_shared = true;
+    fake_unlock();
+    return self < FAKE_PROCESSES_MAX;
+}
+
+int fake_self(void)
+{
+    return self;
+}
+
+int fake_host(void)
+{
+    return fake_hub->processes[self].host;
+}
+
+bool fake_has_ended(int process)
+{
+    struct fake_process *p = &fake_hub->processes[process];
+
+    if (p->ended || process == self || !is_shared)
+        return p->ended;
+    switch (pthread_mutex_trylock(&p->life)) {
+    case EOWNERDEAD:
+        pthread_mutex_consistent(&p->life);
+        pthread_mutex_unlock(&p->life);
+        p->ended = true;
+        break;
+    case 0: /* its thread has not started yet */
+        pthread_mutex_unlock(&p->life);
+        break;
+    default:
+        break;
+    }
+    return p->ended;
+}
+
+struct fake_port *fake_port_of(uint32_t qp_num)
+{
+    const struct fake_owner *at = &fake_hub->qps[qp_num % FAKE_QPS_MAX];
+
+    return at->port ? &fake_hub->ports[at->host][at->device][at->port - 1] : NULL;
+}
+
+/* Messages ------------------------------------------------------------------------- */
+
+struct fake_message *fake_message(uint32_t row)
+{
+    return &fake_hub->messages[row];
+}
+
+static uint32_t new_message(void)
+{
+    const uint32_t row = fake_hub->free_message;
+
+    if (row) {
+        fake_hub->free_message = fake_message(row)->next;
+        return row;
+    }
+    return fake_hub->n_messages < FAKE_MESSAGES_MAX ? fake_hub->n_messages++ : 0;
+}
+
+void fake_append(struct fake_list *list, uint32_t row)
+{
+    fake_message(row)->next = 0;
+    if (list->tail)
+        fake_message(list->tail)->next = row;
+    else
+        list->head = row;
+    list->tail = row;
+}
+
+static uint32_t take_out(struct fake_list *list)
+{
+    const uint32_t row = list->head;
+
+    list->head = fake_message(row)->next;
+    if (!list->head)
+        list->tail = 0;
+    return row;
+}
+
+static void free_message(uint32_t row)
+{
+    fake_message(row)->next = fake_hub->free_message;
+    fake_hub->free_message = row;
+}
+
+void fake_drop(struct fake_list *list)
+{
+    free_message(take_out(list));
+}
+
+static void wake(uint32_t *bell)
+{
+    __atomic_add_fetch(bell, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+bool fake_send(int process, const struct fake_message *message)
+{
+    struct fake_process *p = &fake_hub->processes[process];
+
+    if (process == self && message->kind != FAKE_REQUEST) {
+        if (message->kind == FAKE_CM)
+            fake_rdmacm_event(message);
+        else
+            fake_queues_result(message);
+        return true;
+    }
+    const uint32_t row = new_message();
+    if (!row)
+        return false;
+    memcpy(fake_message(row), message, sizeof(*message));
+    fake_message(row)->from = self;
+    fake_append(&p->inbox, row);
+    wake(&p->bell);
+    return true;
+}
+
+bool fake_read(int process, void *to, uint64_t from, size_t len)
+{
+    uint8_t *at = to;
+
+    while (len) {
+        struct iovec local = {at, len}, remote = {(void *)(uintptr_t)from, len};
+        const ssize_t n = process_vm_readv(fake_hub->processes[process].pid, &local, 1,
+                                           &remote, 1, 0);
+        if (n <= 0)
+            return false;
+        at += n;
+        from += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* Time ----------------------------------------------------------------------------- */
+
+static uint64_t busy_ns(size_t bytes)
+{
+    return fake_opts.rate ? bytes * UINT64_C(1000000000) / fake_opts.rate : 0;
+}
+
+uint64_t fake_carry(struct fake_port *from, struct fake_port *to, size_t bytes)
+{
+    const uint64_t now = trib_now_ns(), ns = busy_ns(bytes);
+
+    from->out_free = (from->out_free > now ? from->out_free : now) + ns;
+    const uint64_t arrives = from->out_free + fake_opts.delay_us * UINT64_C(1000);
+    to->in_free = (to->in_free + ns > arrives ? to->in_free + ns : arrives);
+    return to->in_free;
+}
+
+/* The device thread ---------------------------------------------------------------- */
+
+static void empty_inbox(struct fake_list *inbox)
+{
+    while (inbox->head) {
+        const uint32_t row = take_out(inbox);
+        const struct fake_message *m = fake_message(row);
+        if (m->kind == FAKE_REQUEST && fake_queues_request(row))
+            continue;
+        if (m->kind == FAKE_RESULT)
+            fake_queues_result(m);
+        else if (m->kind == FAKE_CM)
+            fake_rdmacm_event(m);
+        free_message(row);
+    }
+}
+
+static void *run_device(void *arg)
+{
+    struct fake_process *p = arg;
+
+    pthread_mutex_lock(&p->life);
+    for (;;) {
+        fake_lock();
+        empty_inbox(&p->inbox);
+        uint64_t due = fake_queues_run();
+        fake_rdmacm_check();
+        const uint32_t bell = p->bell;
+        fake_unlock();
+        const uint64_t now = trib_now_ns(), tick = TICK_MS * UINT64_C(1000000);
+        const uint64_t ns = due <= now ? 0 : due - now < tick ? due - now : tick;
+        const struct timespec left = {.tv_nsec = (long)ns};
+        syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, &left, NULL, 0);
+    }
+    return NULL;
+}
+
+void fake_device_start(void)
+{
+    pthread_t thread;
+
+    if (!is_shared || has_thread)
+        return;
+    has_thread =
+        pthread_create(&thread, NULL, run_device, &fake_hub->processes[self]) == 0;
+    if (has_thread)
+        pthread_detach(thread);
+}
+
+/* For the other files -------------------------------------------------------------- */
+
+void fake_mistake(const char *format, ...)
+{
+    va_list args;
+
+    fake_hub->mistakes++;
+    va_start(args, format);
+    fprintf(stderr, "fake verbs: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+}
+
+int fake_verbs_mistakes(void)
+{
+    fake_lock();
+    int n = fake_hub->mistakes;
+    fake_unlock();
+    return n;
+}
+
+void fake_count(int objects)
+{
+    live += objects;
+}
+
+int fake_verbs_live(void)
+{
+    fake_lock();
+    int n = live;
+    fake_unlock();
+    return n;
+}
+
+int fake_bell(void)
+{
+    return eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+}
+
+void fake_ring(int fd)
+{
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof(one)) < 0)
+        fake_mistake("a bell that cannot be rung: %m");
+}
+
+void fake_unring(int fd)
+{
+    uint64_t one;
+
+    if (read(fd, &one, sizeof(one)) < 0)
+        fake_mistake("a bell that did not ring: %m");
+}
