@@ -143,7 +143,7 @@ struct trib_store_request {
     size_t first, count; /* of a pull */
     uint64_t at_least;
     uint32_t bound;
-    uint32_t wait_ms; /* of a pull: what is left of it; of an order: for the disk */
+    uint32_t wait_ms; /* remaining wait of a pull; of a snapshot order: for the disk */
     uint64_t wait_until; /* end of wait_ms, set when the request starts */
     uint64_t version; /* result: lowest version of the parts asked */
     trib_status_t status; /* of the first part that failed, with its message: */

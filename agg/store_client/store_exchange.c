@@ -243,7 +243,7 @@ static void fail(struct trib_store_request *r, struct trib_vector_part *p,
     r->err = r->vector->store->err;
 }
 
-/* Reopen a session and restart the part's request with what is left of its wait. This
+/* Reopen a session and restart the part's request with its remaining wait. Reopening
  * may take seconds, so restart the timeouts of all parts. */
 static void ask_again(struct trib_store_request *r, struct trib_vector_part *p)
 {

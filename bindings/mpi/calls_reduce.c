@@ -152,9 +152,9 @@ static bool to_library(struct tmpi_call *call, const struct reduction *r,
     return false;
 }
 
-/* Reduce and scatter to blocks of `counts` elements (NULL: all of one size), of which
- * this rank has `bytes` bytes. The result of an in-place call is at the start of the
- * buffer in MPI, and at the rank's block in the library. */
+/* Reduce-scatter. `counts` has the elements of each rank's block; NULL: all blocks are
+ * equal. This rank's block has `bytes` bytes. MPI expects the result of an in-place
+ * call at the start of the buffer, the library writes it to the rank's block. */
 static trib_status_t scatter(const struct reduction *r, const struct plan *p,
                              trib_comm_t *comm, const size_t *counts, size_t bytes)
 {

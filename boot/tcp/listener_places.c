@@ -62,7 +62,7 @@ static void update(struct trib_listen *l, struct place *p,
     }
     if (p->n.state == TRIB_NEWCOMER_OVER && before != TRIB_NEWCOMER_OVER) {
         p->over = l->now;
-        /* One that has not proved membership is an unauthenticated peer. */
+        /* Report a peer that has not authenticated. */
         if (before <= TRIB_NEWCOMER_WELCOME && p->n.why[0])
             trib_acceptor_warn(&l->acceptor, &p->base, p->n.why);
     }

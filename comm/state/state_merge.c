@@ -358,8 +358,8 @@ static bool all_own(const struct merge *m)
     return true;
 }
 
-/* Load each rank's own state. If a plan refuses its state, for example a model, all
- * plans return to what they had. */
+/* Load each rank's own state. If one plan refuses its state, for example a model,
+ * restore the previous states of all plans. */
 static trib_status_t load_own(struct merge *m)
 {
     const trib_status_t mine = trib_plan_state_load(m->plan, m->states[0], m->bytes[0]);

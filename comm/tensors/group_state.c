@@ -96,7 +96,7 @@ trib_status_t trib_group_state_save(trib_group_t *g, void *state, size_t bytes,
 
 /* ---- load ------------------------------------------------------------------------ */
 
-/* What a state contains; trib_plan_state_load checks the states of plans. */
+/* A parsed group state. trib_plan_state_load checks the plan states in it. */
 struct contents {
     struct about about;
     uint32_t *assign; /* [n] bucket of each tensor */

@@ -46,9 +46,9 @@ double perf_cpu_seconds_of(pid_t pid)
     text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
     fclose(f);
     /* Fields 14 and 15 follow the name in brackets, which may have any characters. */
-    const char *behind = strrchr(text, ')');
-    if (behind == NULL ||
-        sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+    const char *name_end = strrchr(text, ')');
+    if (name_end == NULL ||
+        sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
                &user, &system) != 2)
         return (double)NAN;
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);

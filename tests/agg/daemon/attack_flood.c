@@ -120,12 +120,12 @@ static long used_ms(const char *pid)
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
     FILE *f = fopen(path, "r");
     const bool read_it = f && fgets(line, sizeof(line), f);
-    const char *behind = strrchr(line, ')');
+    const char *name_end = strrchr(line, ')');
 
     if (f)
         fclose(f);
-    if (!read_it || !behind ||
-        sscanf(behind, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+    if (!read_it || !name_end ||
+        sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
                &kernel) != 2)
         return -1;
     return (long)((user + kernel) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
