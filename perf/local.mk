@@ -6,7 +6,7 @@ perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/probes/elastic.c
 perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
-noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libbeside.la \
+noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libversus.la \
 	libperfreport.la
 
 # Shared by trib-perf, the probes and their tests; not part of libtributary.
@@ -72,15 +72,15 @@ libaggperf_la_SOURCES = \
 libaggperf_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # So do trib-perf groups, neighbors and store.
-libbeside_la_SOURCES = \
-	perf/beside/beside.c perf/beside/beside.h \
-	perf/beside/beside_options.c \
-	perf/beside/besidereport.c \
-	perf/beside/tensor_groups.c \
-	perf/beside/neighbors.c \
-	perf/beside/store_ways.c \
-	perf/beside/vectors.c
-libbeside_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libversus_la_SOURCES = \
+	perf/versus/versus.c perf/versus/versus.h \
+	perf/versus/versus_options.c \
+	perf/versus/versus_report.c \
+	perf/versus/tensor_groups.c \
+	perf/versus/neighbors.c \
+	perf/versus/store_ways.c \
+	perf/versus/vectors.c
+libversus_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 
 # Output of results.
 libperfreport_la_SOURCES = \
@@ -93,7 +93,7 @@ libperfreport_la_SOURCES = \
 	perf/report/page_codecs.c \
 	perf/report/page_lanes.c \
 	perf/report/page_parts.h \
-	perf/report/peers_beside.c perf/report/peers_beside.h \
+	perf/report/peers_launch.c perf/report/peers_launch.h \
 	perf/report/peers_measure.c \
 	perf/report/page_series.c \
 	perf/report/perf_report.h \
@@ -111,7 +111,7 @@ PUT_LIBS = libput.la $(PERF_LIBS) libboot.la libtransport.la libbase.la $(INIH_L
 	$(XXHASH_LIBS)
 perf_trib_perf_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 perf_trib_perf_SOURCES = perf/trib-perf.c perf/coll/overlap_measure.c
-perf_trib_perf_LDADD = libperfreport.la libbeside.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
+perf_trib_perf_LDADD = libperfreport.la libversus.la libaggperf.la libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_cost_SOURCES = perf/codec/least_cost.c
@@ -208,7 +208,7 @@ EXTRA_DIST += \
 EXTRA_DIST += perf/README.md \
 	perf/agg/README.md \
 	perf/bench/README.md \
-	perf/beside/README.md \
+	perf/versus/README.md \
 	perf/codec/README.md \
 	perf/coll/README.md \
 	perf/common/README.md \

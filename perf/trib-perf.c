@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "perf/agg/agg.h"
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 #include "perf/codec/codec_perf.h"
 #include "perf/coll/arguments.h"
 #include "perf/coll/calibrate.h"
@@ -21,7 +21,7 @@
 #include "perf/common/setters.h"
 #include "perf/common/sizes.h"
 #include "perf/put/put.h"
-#include "perf/report/peers_beside.h"
+#include "perf/report/peers_launch.h"
 #include "perf/report/perf_report.h"
 #include "tools/common/options.h"
 #include "tools/common/tool.h"
@@ -203,9 +203,9 @@ static const struct command {
 } commands[] = {
     {"agg", agg_main},       {"calibrate", calibrate_main},
     {"codec", codec_main},   {"compare", compare_main},
-    {"groups", beside_main}, {"neighbors", beside_main},
+    {"groups", versus_main}, {"neighbors", versus_main},
     {"put", put_main},       {"report", report_main},
-    {"store", beside_main},
+    {"store", versus_main},
 };
 
 /* Run the command that the first word names, if any. */
@@ -216,11 +216,11 @@ static int obey(int argc, char **argv)
                                                         &calibrate_command,
                                                         &codec_command,
                                                         &compare_command,
-                                                        &beside_groups.command,
-                                                        &beside_neighbors.command,
+                                                        &versus_groups.command,
+                                                        &versus_neighbors.command,
                                                         &put_command,
                                                         &report_command,
-                                                        &beside_store.command,
+                                                        &versus_store.command,
                                                         NULL};
     const char *word = argc > 1 ? argv[1] : "";
     const int code = tool_completion(argc, argv, tables);

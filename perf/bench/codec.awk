@@ -114,7 +114,7 @@ function over_peer(who, ours, how,    key, r, theirs, mine) {
     key = "peer" SUBSEP who SUBSEP ours SUBSEP how
     for (r = 1; r <= rounds; r++) {
         theirs = in_round[r, "torch" SUBSEP who SUBSEP "call"]
-        mine = in_round[r, "beside" SUBSEP ours SUBSEP how]
+        mine = in_round[r, "ours" SUBSEP ours SUBSEP how]
         if (theirs > 0 && mine > 0) add(key, mine / theirs)
     }
     median(key)
@@ -125,7 +125,7 @@ function peer(theirs, ours,    who, line) {
     gsub(/ /, "~", who)
     if (!have("rate", "torch", who, "call")) return
     line = "| " theirs " | " range("%.2f") " | " text_of(ours) " |"
-    if (!have("rate", "beside", ours, "encode")) { print line " - | - | - |"; return }
+    if (!have("rate", "ours", ours, "encode")) { print line " - | - | - |"; return }
     line = line " " range("%.2f") " |"
     over_peer(who, ours, "encode")
     line = line " " range("%.1f") (theirs ~ /float16|chunks/ ? "" : (middle >= 20 ? " ✓" : " ✗") " (20)") " |"
@@ -134,7 +134,7 @@ function peer(theirs, ours,    who, line) {
 }
 
 function peer_table(    i, n, of, pair) {
-    if (!items["torch"] || !items["beside"]) return
+    if (!items["torch"] || !items["ours"]) return
     print "\n**Encode, compared with PyTorch and NumPy: GB/s, 64 MiB, one thread**\n"
     head("<peer|its rate|<Tributary|its rate|ratio (goal)|memcpy / peer")
     n = split(peers, of, ";")
@@ -145,7 +145,7 @@ function peer_table(    i, n, of, pair) {
     print "\nThe peers take the whole vector; \"chunks\": 65 536 elements at a time, as Tributary does."
     if (have("rate", "torch", "torch~copy_", "call"))
         printf "PyTorch copies float32 at %s GB/s", range("%.1f")
-    if (have("rate", "beside", item["beside", 1], "memcpy"))
+    if (have("rate", "ours", item["ours", 1], "memcpy"))
         printf ", memcpy at %s", range("%.1f")
     print "."
 }

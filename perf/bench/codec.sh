@@ -5,7 +5,7 @@
 #
 # The vector is the file, repeated to 64 MiB. A round launches each contender once: dram, one thread;
 # threads, two threads; cache, one thread with 256 KiB; zeros, the block scan of a vector with 99 %
-# zeros; beside, the codecs compared with PyTorch and NumPy; and right after it torch, PyTorch and NumPy
+# zeros; ours, the codecs compared with PyTorch and NumPy; and right after it torch, PyTorch and NumPy
 # on the same vector (python3-torch, python3-numpy).
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
 # shellcheck source=perf/bench/driver.sh
@@ -14,7 +14,7 @@ quick "3 rounds, few passes" rounds=3 iters=3
 options rounds
 option iters 5 N "passes over a vector in a launch"
 option input "$here/../tests/data/gradient-late.f32" FILE "float32 to encode"
-option only '' LIST "contenders, comma-separated: dram, threads, cache, zeros, beside, torch"
+option only '' LIST "contenders, comma-separated: dram, threads, cache, zeros, ours, torch"
 options write
 limit=300
 take_arguments "$@"
@@ -33,7 +33,7 @@ for candidate in python3 /usr/bin/python3; do
     [ -n "$python" ] || ! "$candidate" -c 'import numpy, torch' 2>/dev/null || python=$candidate
 done
 if [ -n "$python" ]; then
-    contenders+=(beside torch)
+    contenders+=(ours torch)
 else
     missing+=("PyTorch and NumPy (packages python3-torch, python3-numpy)")
 fi
@@ -59,7 +59,7 @@ trib() { # CONTENDER INPUT BYTES THREADS ITERS CODEC…
 }
 launch() { # CONTENDER CODEC…
     case $1 in
-    dram | beside) trib "$1" "$input" "$bytes" 1 "$iters" "${@:2}" ;;
+    dram | ours) trib "$1" "$input" "$bytes" 1 "$iters" "${@:2}" ;;
     threads) trib threads "$input" "$bytes" 2 "$iters" "${@:2}" ;;
     cache) trib cache "$input" "$few_bytes" 1 $((4 * iters)) "${@:2}" ;;
     zeros) trib zeros "$zeros" "$bytes" 1 "$iters" blocks ;;
@@ -74,7 +74,7 @@ one_round() {
     for who in "${contenders[@]}"; do
         texts=("${codecs[@]}")
         [ "$who" != dram ] || texts+=("${slow[@]}")
-        [ "$who" != beside ] || texts=("${compared[@]}")
+        [ "$who" != ours ] || texts=("${compared[@]}")
         contend "$who" "$who" guarded launch "$who" "${texts[@]}"
     done
 }

@@ -178,7 +178,7 @@ static trib_status_t stages_alone(struct perf_operation *op,
 
 /* --- during a computation --- */
 
-struct beside_layers {
+struct overlap_layers {
     struct perf_operation *op;
     trib_plan_t *plan; /* fed one layer at a time */
     double turns; /* computation of a layer, in iterations */
@@ -187,7 +187,7 @@ struct beside_layers {
 };
 
 /* Compute in registers: this uses a core but no memory bandwidth. */
-static void compute(struct beside_layers *b, double turns)
+static void compute(struct overlap_layers *b, double turns)
 {
     double x = 1;
 
@@ -205,7 +205,7 @@ static void nap(double s)
 enum layer_work { WORK_NONE, WORK_HERE, WORK_ELSEWHERE };
 
 /* Run one step: compute each layer, then mark its part of the sum as ready. */
-static trib_status_t step(struct beside_layers *b, enum layer_work work, bool sums,
+static trib_status_t step(struct overlap_layers *b, enum layer_work work, bool sums,
                           struct perf_timeline *line, double *seconds)
 {
     const size_t n = b->op->desc.count;
@@ -236,7 +236,7 @@ static trib_status_t step(struct beside_layers *b, enum layer_work work, bool su
 }
 
 /* Calibrate the iterations per layer, so that all layers take LONGER times comm_s. */
-static trib_status_t choose_turns(struct beside_layers *b, double comm_s)
+static trib_status_t choose_turns(struct overlap_layers *b, double comm_s)
 {
     double pace = 0, most = comm_s;
     const double trial = 1e6;
@@ -276,7 +276,7 @@ static struct perf_hidden hidden_of(double sum, double compute, double both,
                                 .timeline = *middle_line(lines)};
 }
 
-static trib_status_t take_rounds(struct beside_layers *b, struct perf_overlap *out)
+static trib_status_t take_rounds(struct overlap_layers *b, struct perf_overlap *out)
 {
     static const struct {
         enum layer_work work;
@@ -310,7 +310,7 @@ static trib_status_t take_rounds(struct beside_layers *b, struct perf_overlap *o
 
 static trib_status_t fed(struct perf_operation *op, struct perf_overlap *out)
 {
-    struct beside_layers b = {.op = op};
+    struct overlap_layers b = {.op = op};
     trib_desc_t desc = op->desc;
 
     desc.feed = TRIB_FEED_BACKWARD;

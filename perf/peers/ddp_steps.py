@@ -2,7 +2,7 @@
 """ddp_steps.py ADDRESS ROUNDS STEPS BATCH ROWS LAYERS - a rank: steps of training, by several ways of summing.
 ddp_steps.py --ways - their names.
 
-Gloo's backend and torch's hooks, beside the backend tributary, Hook and Fed. A round does a few
+Gloo's backend and torch's hooks, next to the backend tributary, Hook and Fed. A round does a few
 steps by each way, so that all see the same machine. Rank 0 prints "way,round,ms,cpu_ms" for each:
 the time of a step, and the processor time of a rank in it, of the rank that has more.
 """

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum {
     LANES = 8, /* per figure of overlap */
     PARTS = PERF_LAYERS + 2, /* per lane */
@@ -130,8 +129,8 @@ static double pair_number(const json_t *pair, size_t at)
 }
 
 /* Add two lanes: the layers that are computed, and the sum that they feed. */
-static void add_beside(struct overlap_figure *o, const json_t *hidden,
-                       const char *where)
+static void add_computing(struct overlap_figure *o, const json_t *hidden,
+                          const char *where)
 {
     const json_t *layers = json_object_get(hidden, "layers_us"), *layer;
     const size_t n = json_array_size(layers);
@@ -184,9 +183,9 @@ static void draw_timeline(struct overlap_figure *o, const struct report_row *r, 
 
     o->n = 0;
     add_alone(o, "the sum alone", number(here, "comm_us"), 1);
-    add_beside(o, here, "by the same thread");
-    add_beside(o, json_object_get(r->overlap, "computing_elsewhere"),
-               "elsewhere, as by an accelerator");
+    add_computing(o, here, "by the same thread");
+    add_computing(o, json_object_get(r->overlap, "computing_elsewhere"),
+                  "elsewhere, as by an accelerator");
     fputs("<figure><figcaption><b>Timeline</b> of a rank: each part is a layer, which "
           "is summed once it is computed. The sum is pale while the computation hides "
           "it.</figcaption>\n",

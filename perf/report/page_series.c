@@ -170,10 +170,10 @@ static void name_one(const struct page *page, struct page_series *s, enum naming
     else if (s->timed)
         add_differences(page, s->file, naming == BY_KIND, none, s->label,
                         sizeof(s->label));
-    const bool beside_peers = s->name[0] == '\0' && s->file->n > s->file->own;
+    const bool has_peers = s->name[0] == '\0' && s->file->n > s->file->own;
     const bool dense = strcmp(s->name, "none") == 0;
     add_word(s->label, sizeof(s->label),
-             beside_peers ? "Tributary"
+             has_peers ? "Tributary"
              : dense      ? "no codec"
                           : s->name);
     if (s->label[0] == '\0')

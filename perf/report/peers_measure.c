@@ -8,7 +8,7 @@
 #include "perf/common/perf_interrupt.h"
 #include "perf/common/samples.h"
 #include "perf/common/sizes.h"
-#include "perf/report/peers_beside.h"
+#include "perf/report/peers_launch.h"
 #include "perf/report/perf_report.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  *     terminal_bars.c    bars below a table
  *     measured.c         all of these after a measurement
  *     report_commands.c  trib-perf compare and report
- *     peers_beside.h     --peers
+ *     peers_launch.h     --peers
  *     html_page.h        a page of results: page_parts.h, svg_chart.h, svg_lanes.h
  */
 #ifndef PERF_REPORT_PERF_REPORT_H

@@ -40,7 +40,7 @@ build() {
     link build/tools/trib-info $(find "$BUILD/tools" -name 'trib_info-*.o') "$(archives tools)"
     # shellcheck disable=SC2046 # several words
     link build/perf/trib-perf $(find "$BUILD/perf" -name 'trib_perf-*.o') -Wl,--start-group \
-        $(archives perfreport beside aggperf codecperf compress put perf tools) -Wl,--end-group
+        $(archives perfreport versus aggperf codecperf compress put perf tools) -Wl,--end-group
     touch built
 }
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 
 enum { SPARSE = 100 };
 
@@ -17,7 +17,7 @@ struct state {
     size_t some;
 };
 
-static trib_status_t note(struct beside *b, trib_status_t status)
+static trib_status_t note(struct versus *b, trib_status_t status)
 {
     const struct state *s = b->state;
 
@@ -26,7 +26,7 @@ static trib_status_t note(struct beside *b, trib_status_t status)
     return status;
 }
 
-static trib_status_t open_store(struct beside *b)
+static trib_status_t open_store(struct versus *b)
 {
     const size_t count = b->bytes / sizeof(float);
     trib_vector_desc_t d = TRIB_VECTOR_DESC_INIT;
@@ -52,7 +52,7 @@ static trib_status_t open_store(struct beside *b)
 
 enum way { PUSH, PULL, PUSH_SPARSE, PULL_SPARSE, PUSH_CODED, PULL_CODED, WAYS };
 
-static trib_status_t run(struct beside *b, int way)
+static trib_status_t run(struct versus *b, int way)
 {
     const struct state *s = b->state;
     const char *codec = b->args->each.codec;
@@ -71,7 +71,7 @@ static trib_status_t run(struct beside *b, int way)
                           : trib_store_pull(s->vector, s->x, &pull, NULL));
 }
 
-static void close_store(struct beside *b)
+static void close_store(struct versus *b)
 {
     struct state *s = b->state;
 
@@ -84,7 +84,7 @@ static void close_store(struct beside *b)
     b->state = NULL;
 }
 
-const struct beside_kind beside_store = {
+const struct versus_kind versus_store = {
     .name = "store",
     .command =
         {
@@ -107,8 +107,8 @@ const struct beside_kind beside_store = {
             .ending = "example: TRIB_SERVICE=host:port trib-perf store -n 2 --rule "
                       "sgd:rate=0.1\n"
                       "exit code: 0 done; 1 failed; 2 wrong arguments",
-            .options = beside_options,
-            .n_options = BESIDE_OPTIONS,
+            .options = versus_options,
+            .n_options = VERSUS_OPTIONS,
         },
     .sizes = "8,4K,256K,4M,16M",
     .ways = {"push", "pull", "push sparse", "pull sparse", "push coded", "pull coded"},

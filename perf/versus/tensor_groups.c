@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 
 enum { TENSORS = 161, GAP = 64, WHOLE = 0, MARKED, WAYS };
 
@@ -74,7 +74,7 @@ struct state {
     trib_group_t *groups[WAYS];
 };
 
-static trib_status_t open_groups(struct beside *b)
+static trib_status_t open_groups(struct versus *b)
 {
     trib_group_opts_t opts = TRIB_GROUP_OPTS_INIT;
     struct state *s = b->state = calloc(1, sizeof(*s));
@@ -85,7 +85,7 @@ static trib_status_t open_groups(struct beside *b)
     resnet50(m);
     b->bytes = m->elements * sizeof(float);
     trib_status_t status =
-        beside_memory(b, b->bytes + TENSORS * GAP * sizeof(float), &s->memory);
+        versus_memory(b, b->bytes + TENSORS * GAP * sizeof(float), &s->memory);
     if (status != TRIB_OK)
         return status;
     float *at = s->memory;
@@ -99,7 +99,7 @@ static trib_status_t open_groups(struct beside *b)
     return status;
 }
 
-static trib_status_t run(struct beside *b, int way)
+static trib_status_t run(struct versus *b, int way)
 {
     const struct state *s = b->state;
     trib_group_t *g = s->groups[way];
@@ -110,7 +110,7 @@ static trib_status_t run(struct beside *b, int way)
     return status == TRIB_OK ? trib_group_wait(g) : status;
 }
 
-static void tell(struct beside *b, char *text, size_t text_bytes)
+static void tell(struct versus *b, char *text, size_t text_bytes)
 {
     const struct state *s = b->state;
     trib_group_stats_t stats = {.size = sizeof(stats)};
@@ -126,7 +126,7 @@ static void tell(struct beside *b, char *text, size_t text_bytes)
              (unsigned long long)(stats.agreements / stats.steps));
 }
 
-static void close_groups(struct beside *b)
+static void close_groups(struct versus *b)
 {
     struct state *s = b->state;
 
@@ -134,12 +134,12 @@ static void close_groups(struct beside *b)
         return;
     for (int way = 0; way < WAYS; way++)
         trib_group_free(s->groups[way]);
-    beside_memory_free(b, s->memory);
+    versus_memory_free(b, s->memory);
     free(s);
     b->state = NULL;
 }
 
-const struct beside_kind beside_groups = {
+const struct versus_kind versus_groups = {
     .name = "groups",
     .command =
         {
@@ -159,8 +159,8 @@ const struct beside_kind beside_groups = {
                 "round.\n",
             .ending = "example: trib-perf groups -n 4 --memory malloc\n"
                       "exit code: 0 done; 1 failed; 2 wrong arguments",
-            .options = beside_options,
-            .n_options = BESIDE_OPTIONS,
+            .options = versus_options,
+            .n_options = VERSUS_OPTIONS,
         },
     .ways = {"group", "group marked"},
     .n_ways = WAYS,

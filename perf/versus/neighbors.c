@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 
 enum { NEXT, BOTH, EXPONENTIAL, WAYS };
 
@@ -16,7 +16,7 @@ struct state {
     int hop; /* in the next step on the exponential graph */
 };
 
-static trib_status_t open_plans(struct beside *b)
+static trib_status_t open_plans(struct versus *b)
 {
     trib_neighbors_desc_t d = TRIB_NEIGHBORS_DESC_INIT;
     struct state *s = b->state = calloc(1, sizeof(*s));
@@ -25,14 +25,14 @@ static trib_status_t open_plans(struct beside *b)
         return TRIB_ERR_NO_MEMORY;
     s->weight = 1;
     s->hop = 1;
-    trib_status_t status = beside_memory(b, b->bytes, &s->vector);
+    trib_status_t status = versus_memory(b, b->bytes, &s->vector);
     d.count = b->bytes / sizeof(float);
     for (int way = 0; way < WAYS && status == TRIB_OK; way++)
         status = trib_plan_neighbors(b->comm, &d, &s->plans[way]);
     return status;
 }
 
-static trib_status_t run(struct beside *b, int way)
+static trib_status_t run(struct versus *b, int way)
 {
     struct state *s = b->state;
     const int rank = trib_rank(b->comm), ranks = trib_size(b->comm);
@@ -56,7 +56,7 @@ static trib_status_t run(struct beside *b, int way)
     return status == TRIB_OK ? trib_plan_wait(s->plans[way]) : status;
 }
 
-static void close_plans(struct beside *b)
+static void close_plans(struct versus *b)
 {
     struct state *s = b->state;
 
@@ -64,12 +64,12 @@ static void close_plans(struct beside *b)
         return;
     for (int way = 0; way < WAYS; way++)
         trib_plan_free(s->plans[way]);
-    beside_memory_free(b, s->vector);
+    versus_memory_free(b, s->vector);
     free(s);
     b->state = NULL;
 }
 
-const struct beside_kind beside_neighbors = {
+const struct versus_kind versus_neighbors = {
     .name = "neighbors",
     .command =
         {
@@ -90,8 +90,8 @@ const struct beside_kind beside_neighbors = {
                 "all-reduce in the same round.\n",
             .ending = "example: trib-perf neighbors -n 4 --sizes 64K,16M\n"
                       "exit code: 0 done; 1 failed; 2 wrong arguments",
-            .options = beside_options,
-            .n_options = BESIDE_OPTIONS,
+            .options = versus_options,
+            .n_options = VERSUS_OPTIONS,
         },
     .sizes = "4K:16M:16",
     .ways = {"next", "both sides", "exponential"},

@@ -2,7 +2,7 @@
 /*
  * Build and launch the peer programs, and read their rows.
  */
-#include "perf/report/peers_beside.h"
+#include "perf/report/peers_launch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 /*
  * trib-perf --peers: measure the installed MPIs and Gloo in turns with Tributary.
  */
-#ifndef PERF_REPORT_PEERS_BESIDE_H
-#define PERF_REPORT_PEERS_BESIDE_H
+#ifndef PERF_REPORT_PEERS_LAUNCH_H
+#define PERF_REPORT_PEERS_LAUNCH_H
 
 #include <jansson.h>
 #include <stdbool.h>

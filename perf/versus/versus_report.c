@@ -4,11 +4,11 @@
  */
 #include <stddef.h>
 
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 #include "perf/common/columns.h"
 
 struct row {
-    struct beside_row r;
+    struct versus_row r;
     const char *command, *memory, *version;
     int ranks;
     double each_second, GBps; /* over all ranks */
@@ -38,14 +38,14 @@ static const struct perf_column all_columns[] = {
 static const struct perf_columns columns = {
     all_columns, sizeof(all_columns) / sizeof(*all_columns), 0};
 
-static const char *memory_text(const struct beside_args *args)
+static const char *memory_text(const struct versus_args *args)
 {
     static const char *const names[] = {"alloc", "malloc", "register"};
 
     return names[args->each.memory];
 }
 
-static void table_open(const struct beside_args *args, int ranks)
+static void table_open(const struct versus_args *args, int ranks)
 {
     printf("%s and an all-reduce of the same bytes, float32, memory %s, %d rank%s, "
            "%ld rounds, tributary %s\n",
@@ -53,7 +53,7 @@ static void table_open(const struct beside_args *args, int ranks)
            args->rounds, trib_version());
 }
 
-bool beside_report_open(struct beside_report *r, char *why, size_t why_bytes)
+bool versus_report_open(struct versus_report *r, char *why, size_t why_bytes)
 {
     const struct perf_args *each = &r->args->each;
 
@@ -65,7 +65,7 @@ bool beside_report_open(struct beside_report *r, char *why, size_t why_bytes)
     return true;
 }
 
-void beside_report_add(struct beside_report *r, const struct beside_row *row)
+void versus_report_add(struct versus_report *r, const struct versus_row *row)
 {
     double each_second = row->us.p50 > 0 ? 1e6 * r->ranks / row->us.p50 : 0;
     const struct row all = {.r = *row,
@@ -79,7 +79,7 @@ void beside_report_add(struct beside_report *r, const struct beside_row *row)
     perf_columns_row(&r->out, &columns, &all);
 }
 
-bool beside_report_finish(struct beside_report *r, const char *tell, char *why,
+bool versus_report_finish(struct versus_report *r, const char *tell, char *why,
                           size_t why_bytes)
 {
     json_t *all = NULL;

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 
-trib_status_t beside_memory(struct beside *b, size_t bytes, void **out)
+trib_status_t versus_memory(struct versus *b, size_t bytes, void **out)
 {
     const enum perf_memory memory = b->args->each.memory;
     trib_status_t status = TRIB_OK;
@@ -22,7 +22,7 @@ trib_status_t beside_memory(struct beside *b, size_t bytes, void **out)
     return status;
 }
 
-void beside_memory_free(struct beside *b, void *memory)
+void versus_memory_free(struct versus *b, void *memory)
 {
     if (memory == NULL)
         return;

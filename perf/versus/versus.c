@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "perf/beside/beside.h"
+#include "perf/versus/versus.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "perf/common/setters.h"
 #include "perf/common/sizes.h"
 
-static const struct beside_kind *const kinds[] = {&beside_groups, &beside_neighbors,
-                                                  &beside_store};
+static const struct versus_kind *const kinds[] = {&versus_groups, &versus_neighbors,
+                                                  &versus_store};
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
-static const struct beside_kind *find_kind(const char *name)
+static const struct versus_kind *find_kind(const char *name)
 {
     for (int i = 0; i < KINDS; i++)
         if (strcmp(kinds[i]->name, name) == 0)
@@ -27,11 +27,11 @@ static const struct beside_kind *find_kind(const char *name)
 
 /* --- command line --- */
 
-static int parse(int argc, char **argv, struct beside_args *args)
+static int parse(int argc, char **argv, struct versus_args *args)
 {
-    const struct beside_kind *kind = find_kind(argv[1]);
+    const struct versus_kind *kind = find_kind(argv[1]);
 
-    *args = (struct beside_args){.kind = kind, .rounds = 21};
+    *args = (struct versus_args){.kind = kind, .rounds = 21};
     perf_args_init(&args->each, argc, argv);
     args->each.coll = TRIB_ALLREDUCE;
     args->each.root = 0;
@@ -55,12 +55,12 @@ static int parse(int argc, char **argv, struct beside_args *args)
 /* --- rounds --- */
 
 struct rank {
-    struct beside now;
+    struct versus now;
     trib_plan_t *plan; /* of the all-reduce */
     void *vector;
     double *us; /* [ways][rounds] */
     bool reports; /* on rank 0 only */
-    struct beside_report report;
+    struct versus_report report;
     struct perf_progress progress;
     char tell[256];
 };
@@ -73,7 +73,7 @@ static int ways(const struct rank *r)
 
 static const char *way_name(const struct rank *r, int way)
 {
-    const struct beside_kind *kind = r->now.args->kind;
+    const struct versus_kind *kind = r->now.args->kind;
 
     if (way == 0)
         return "allreduce";
@@ -126,7 +126,7 @@ static trib_status_t report(struct rank *r)
     if (copy == NULL)
         return TRIB_ERR_NO_MEMORY;
     for (int way = 0; way < ways(r); way++) {
-        struct beside_row row = {.way = way_name(r, way), .bytes = r->now.bytes};
+        struct versus_row row = {.way = way_name(r, way), .bytes = r->now.bytes};
         const double *us = r->us + (size_t)way * rounds;
         for (size_t i = 0; i < rounds; i++) {
             copy[i] = us[i];
@@ -134,7 +134,7 @@ static trib_status_t report(struct rank *r)
         }
         perf_summarise(copy, rounds, &row.us);
         perf_summarise(ratios, rounds, &row.ratio);
-        beside_report_add(&r->report, &row);
+        versus_report_add(&r->report, &row);
     }
     free(copy);
     return TRIB_OK;
@@ -145,7 +145,7 @@ static trib_status_t open_vector(struct rank *r)
 {
     trib_desc_t d = TRIB_DESC_INIT;
 
-    trib_status_t status = beside_memory(&r->now, r->now.bytes, &r->vector);
+    trib_status_t status = versus_memory(&r->now, r->now.bytes, &r->vector);
     d.recv = r->vector;
     d.count = r->now.bytes / sizeof(float);
     d.codec = "none";
@@ -154,7 +154,7 @@ static trib_status_t open_vector(struct rank *r)
 
 static trib_status_t measure(struct rank *r, size_t bytes)
 {
-    const struct beside_kind *kind = r->now.args->kind;
+    const struct versus_kind *kind = r->now.args->kind;
 
     r->now.bytes = bytes;
     trib_status_t status = kind->open(&r->now);
@@ -167,7 +167,7 @@ static trib_status_t measure(struct rank *r, size_t bytes)
     if (status == TRIB_OK && kind->tell != NULL)
         kind->tell(&r->now, r->tell, sizeof(r->tell));
     trib_plan_free(r->plan);
-    beside_memory_free(&r->now, r->vector);
+    versus_memory_free(&r->now, r->vector);
     r->plan = NULL;
     r->vector = NULL;
     kind->close(&r->now);
@@ -192,14 +192,14 @@ static trib_status_t sweep(struct rank *r)
 
 static int run_all(struct rank *r)
 {
-    const struct beside_args *args = r->now.args;
+    const struct versus_args *args = r->now.args;
     const int number = trib_rank(r->now.comm);
     char why[4352] = "";
     double failed = 0;
 
     r->us = calloc((size_t)args->rounds * (size_t)ways(r), sizeof(*r->us));
-    r->report = (struct beside_report){.args = args, .ranks = trib_size(r->now.comm)};
-    r->reports = number == 0 && beside_report_open(&r->report, why, sizeof(why));
+    r->report = (struct versus_report){.args = args, .ranks = trib_size(r->now.comm)};
+    r->reports = number == 0 && versus_report_open(&r->report, why, sizeof(why));
     if (why[0] != '\0')
         fprintf(stderr, "trib-perf: %s.\n", why);
     failed = (number == 0 && !r->reports) || r->us == NULL;
@@ -213,7 +213,7 @@ static int run_all(struct rank *r)
                 r->now.why[0] != '\0' ? r->now.why : trib_last_error(r->now.comm));
         return 1;
     }
-    if (!r->reports || beside_report_finish(&r->report, r->tell, why, sizeof(why)))
+    if (!r->reports || versus_report_finish(&r->report, r->tell, why, sizeof(why)))
         return 0;
     fprintf(stderr, "trib-perf: %s.\n", why);
     return 1;
@@ -229,9 +229,9 @@ static int run_rank(const void *arg, trib_comm_t *comm)
     return code;
 }
 
-int beside_main(int argc, char **argv)
+int versus_main(int argc, char **argv)
 {
-    struct beside_args args;
+    struct versus_args args;
     int code = parse(argc, argv, &args);
 
     if (code < 0)
