@@ -46,8 +46,8 @@ void trib_tcp_drop(struct trib_tcp_conn *c)
     c->out_len = 0;
 }
 
-void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
-                       const char *what)
+void trib_tcp_reject(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
+                     const char *what)
 {
     bool known = trib_net_is_set(c->ip);
     char ip[TRIB_IP_TEXT_BYTES] = "somewhere";
@@ -90,7 +90,7 @@ static const char unproved[] = TRIB_PROOF_UNPROVED " (TRIB_KEY)";
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     if (c->proof.step != TRIB_PROOF_NEW && !c->hello) {
-        trib_tcp_stranger(s, c, true, unproved);
+        trib_tcp_reject(s, c, true, unproved);
         return;
     }
     if (is_member(s, c)) {
@@ -220,7 +220,7 @@ static void refuse(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "refused: %s", failure->text);
     if (send(c->fd, c->small, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         trib_log(s->opts.log, TRIB_LOG_DEBUG, "boot", "it has gone: %m");
-    trib_tcp_stranger(s, c, true, what);
+    trib_tcp_reject(s, c, true, what);
 }
 
 /* Refuse a HELLO after all ranks have joined; other ranks are unaffected. */
@@ -295,7 +295,7 @@ static void take_hello(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     struct trib_tcp_hello hello;
 
     if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK)
-        trib_tcp_stranger(s, c, false, "sent no HELLO of the boot protocol");
+        trib_tcp_reject(s, c, false, "sent no HELLO of the boot protocol");
     else if (c->own)
         seat(s, c, &hello);
     else if (hello.has_secret != s->opts.secret.is_set)
@@ -312,7 +312,7 @@ static void take_proof(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     if (trib_proof_check(&s->opts.secret, &c->proof, frame->payload, TRIB_PROOF_BYTES))
         seat(s, c, &c->said);
     else
-        trib_tcp_stranger(s, c, true, unproved);
+        trib_tcp_reject(s, c, true, unproved);
 }
 
 /* Handle a frame of a connection that has not joined yet. */
@@ -326,9 +326,8 @@ static void take_early(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     else if (frame->kind == TRIB_TCP_PROOF && c->proof.step == TRIB_PROOF_CHALLENGED)
         take_proof(s, c, frame);
     else if (frame->kind != TRIB_TCP_TICK || !challenged)
-        trib_tcp_stranger(s, c, challenged,
-                          challenged ? unproved
-                                     : "began with something else than HELLO");
+        trib_tcp_reject(s, c, challenged,
+                        challenged ? unproved : "began with something else than HELLO");
 }
 
 static void take_failure(struct trib_tcp_server *s, struct trib_tcp_conn *c,
@@ -404,6 +403,6 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     } else if (status == TRIB_ERR_UNSUPPORTED) {
         refuse_version(s, c);
     } else {
-        trib_tcp_stranger(s, c, false, "does not speak the boot protocol");
+        trib_tcp_reject(s, c, false, "does not speak the boot protocol");
     }
 }

@@ -17,7 +17,7 @@
 #include "boot/tcp/tcp_server.h"
 
 /* Slots for unauthenticated peers, besides one for each rank. */
-#define TRIB_TCP_STRANGERS_MAX 64
+#define TRIB_TCP_UNAUTHENTICATED_MAX 64
 #define TRIB_TCP_MS UINT64_C(1000000)
 /* Time for ranks that connect only to receive the error. */
 #define TRIB_TCP_FAREWELL_MS 1000
@@ -94,7 +94,7 @@ struct trib_tcp_server {
 /* Return the number of connection slots. */
 static inline int trib_tcp_conns(const struct trib_tcp_server *s)
 {
-    return s->size + TRIB_TCP_STRANGERS_MAX;
+    return s->size + TRIB_TCP_UNAUTHENTICATED_MAX;
 }
 
 /** trib_tcp_fail_all - fail the boot on all ranks; the first reason is kept. */
@@ -114,13 +114,13 @@ void trib_tcp_not_a_frame(struct trib_tcp_server *s, struct trib_tcp_conn *c,
 void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c);
 
 /**
- * trib_tcp_stranger - warn about a connection outside the job, and close it.
+ * trib_tcp_reject - warn about a connection outside the job, and close it.
  *
  * what     predicate of the message
  * notable  may be a rank with wrong settings: repeated if ranks time out
  */
-void trib_tcp_stranger(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
-                       const char *what);
+void trib_tcp_reject(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
+                     const char *what);
 
 /** trib_tcp_drop - close a connection without consequences. */
 void trib_tcp_drop(struct trib_tcp_conn *c);

@@ -117,7 +117,7 @@ static bool leaves_before(const struct trib_tcp_conn *a, const struct trib_tcp_c
 }
 
 /* Return the unauthenticated peer to evict; NULL: none. */
-static struct trib_tcp_conn *first_stranger(struct trib_tcp_server *s)
+static struct trib_tcp_conn *first_unauthenticated(struct trib_tcp_server *s)
 {
     struct trib_tcp_conn *first = NULL;
 
@@ -131,7 +131,7 @@ static struct trib_tcp_conn *first_stranger(struct trib_tcp_server *s)
 
 static void evict(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
-    trib_tcp_stranger(s, c, false, "sent nothing while many others connected");
+    trib_tcp_reject(s, c, false, "sent nothing while many others connected");
 }
 
 /* Return a free slot for a new connection, if needed after evicting an unauthenticated
@@ -141,7 +141,7 @@ static struct trib_tcp_conn *find_place(struct trib_tcp_server *s)
     for (int i = 0; i < trib_tcp_conns(s); i++)
         if (s->conns[i].fd < 0)
             return &s->conns[i];
-    struct trib_tcp_conn *c = first_stranger(s);
+    struct trib_tcp_conn *c = first_unauthenticated(s);
     if (c)
         evict(s, c);
     return c;
@@ -176,7 +176,7 @@ static void fail_full(struct trib_tcp_server *s, int error)
  * message; if there are only ranks, fail. Return true to accept again at once. */
 static bool free_descriptor(struct trib_tcp_server *s, int error)
 {
-    struct trib_tcp_conn *c = first_stranger(s);
+    struct trib_tcp_conn *c = first_unauthenticated(s);
 
     if (!c) {
         fail_full(s, error);
@@ -267,8 +267,8 @@ static void check_times(struct trib_tcp_server *s)
             continue;
         if (!c->hello) {
             if (!c->own && s->now - c->heard >= HELLO_MS * TRIB_TCP_MS)
-                trib_tcp_stranger(s, c, c->proof.step != TRIB_PROOF_NEW,
-                                  "said nothing for 5 s");
+                trib_tcp_reject(s, c, c->proof.step != TRIB_PROOF_NEW,
+                                "said nothing for 5 s");
             continue;
         }
         if (!s->failed)
@@ -389,7 +389,7 @@ static void server_free(struct trib_tcp_server *s)
 static bool server_alloc(struct trib_tcp_server *s)
 {
     size_t size = (size_t)s->size;
-    size_t conns = size + TRIB_TCP_STRANGERS_MAX;
+    size_t conns = size + TRIB_TCP_UNAUTHENTICATED_MAX;
 
     s->conns = calloc(conns, sizeof(*s->conns));
     s->ranks = calloc(size, sizeof(struct trib_tcp_conn *));

@@ -100,7 +100,7 @@ static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
 
 /* Return true if some peers may have no link to this rank. Ranks that use aggregators
  * learn of failures from those, and a stopped rank would not answer. */
-static bool has_strangers(const struct trib_engine *e)
+static bool may_lack_links(const struct trib_engine *e)
 {
     return e->size == e->ranks || trib_engine_is_aggregator(e);
 }
@@ -110,7 +110,7 @@ static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
     uint64_t until =
         trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_TELL_MS : TELL_MS);
 
-    for (int p = 0; has_strangers(e) && p < e->size && !trib_deadline_passed(until);
+    for (int p = 0; may_lack_links(e) && p < e->size && !trib_deadline_passed(until);
          p++) {
         struct trib_link *l = &e->links[p];
         const struct trib_peer *peer = &e->peers[p];
