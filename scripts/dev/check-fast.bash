@@ -35,7 +35,7 @@ cmd_check-fast() {
     fi
     need "${build_packages[@]}" libcmocka-dev git python3
     mkdir -p build/lint
-    beside scripts/lint --fast >build/lint/fast.log 2>&1
+    in_background scripts/lint --fast >build/lint/fast.log 2>&1
     build_in build
     tests_of "$room"
     [ -n "$fast" ] || { say "no test of tests/$room is short: nothing was tested" && return 2; }

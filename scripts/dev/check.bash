@@ -12,23 +12,23 @@
 # The virtual machines take longest: start them as soon as their programs are built.
 start_rxe() {
     make -C build -s -j "$jobs" "${rxe_programs[@]}" >/dev/null || true
-    beside tests/rxe/run_rxe.sh build build/tests/rxe >/dev/null 2>&1
+    in_background tests/rxe/run_rxe.sh build build/tests/rxe >/dev/null 2>&1
 }
 
 # Lint may take until the end, so it runs at the lowest priority.
 start_lint() {
-    beside nice -n 19 scripts/lint >build/lint/lint.log 2>&1
+    in_background nice -n 19 scripts/lint >build/lint/lint.log 2>&1
     patient+=("$!")
 }
 
 # Build the site of docs/. Warnings of Sphinx and broken links are errors.
 start_docs() {
-    beside nice -n 19 "$BASH" ./dev _docs_check >build/lint/docs.out 2>&1
+    in_background nice -n 19 "$BASH" ./dev _docs_check >build/lint/docs.out 2>&1
     patient+=("$!")
 }
 
 start_install() {
-    beside scripts/check-install build >build/lint/install.log 2>&1
+    in_background scripts/check-install build >build/lint/install.log 2>&1
 }
 
 # Wait for the background jobs except lint and the site.
@@ -57,7 +57,7 @@ cmd_check() {
 
     need "${build_packages[@]}" "${found_packages[@]}"
     # Install the others while the compiler works.
-    beside "$BASH" ./dev _need_others
+    in_background "$BASH" ./dev _need_others
     # CI needs no debug information, a quarter of the time of the build.
     [ -z "${CI-}" ] || flags=(CFLAGS=-O2)
     build_in build "${flags[@]}"

@@ -70,9 +70,9 @@ build_in() {
     make -C "$folder" -s -j "$jobs"
 }
 
-# beside COMMAND... - start COMMAND in the background and append its pid to `others`. It is killed
+# in_background COMMAND... - start COMMAND in the background and append its pid to `others`. It is killed
 # when this script ends, even by SIGKILL.
-beside() {
+in_background() {
     local leash=()
 
     ! command -v setpriv >/dev/null || leash=(setpriv --pdeathsig TERM)
