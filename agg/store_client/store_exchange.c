@@ -291,7 +291,8 @@ static void give_up(struct trib_store_request *r)
 
 /* The exchange --------------------------------------------------------------------- */
 
-/* Wait until a pending part can send or receive; false: none is pending. */
+/* Wait until a pending part can send or receive; false: none is pending. A request that
+ * was restarted in a new session has unsent messages, but that session has none yet. */
 static bool wait_for_parts(struct trib_store_request *r)
 {
     struct pollfd fds[TRIB_AGGREGATORS_MAX];
@@ -304,8 +305,10 @@ static bool wait_for_parts(struct trib_store_request *r)
         const struct trib_session *session = session_of(r, p);
         if (p->request.stage == TRIB_PART_DONE)
             continue;
-        fds[n++] = (struct pollfd){.fd = trib_session_fd(session),
-                                   .events = trib_session_events(session)};
+        const short sends = p->request.stage < TRIB_PART_ANSWER ? POLLOUT : 0;
+        fds[n++] =
+            (struct pollfd){.fd = trib_session_fd(session),
+                            .events = (short)(trib_session_events(session) | sends)};
         due = trib_session_due(session) < due ? trib_session_due(session) : due;
         due = p->request.until < due ? p->request.until : due;
     }

@@ -4,15 +4,17 @@
  * it. A restore during which it cannot connect leaves the store unchanged. When it
  * frees the store, the others no longer wait for it. A push whose answer was lost is
  * not applied twice. A wait ends at its timeout although the connection is cut again
- * and again.
+ * and again. A call whose connection was cut is repeated as soon as it is back.
  */
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "agg/protocol/session.h"
+#include "base/time.h"
 #include "tests/agg/store_client/store_rig.h"
 
-enum { FDS_MAX = 200, SOON_MS = 400 };
+enum { FDS_MAX = 200, SOON_MS = 400, CUTS = 8 };
 
 /* Shut down the connection of this process to a port of 127.0.0.1. Return false if
  * there is none. */
@@ -217,6 +219,26 @@ static int waits(struct ranks_self *self)
     return 0;
 }
 
+/* A reopened session sends the request at once, not after its first ALIVE. */
+static int asks_at_once(struct ranks_self *self)
+{
+    const int port = ((const struct daemon_process *)self->arg)->port;
+    trib_vector_t *v;
+    trib_store_t *store = begin_alone(self, &v);
+    const uint64_t began_ns = trib_now_ns();
+    int32_t x = 1;
+
+    for (int n = 0; n < CUTS; n++) {
+        ranks_assert(self, cut(port));
+        need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+    }
+    ranks_assert(self, trib_now_ns() - began_ns <
+                           (uint64_t)CUTS * TRIB_SESSION_ALIVE_MS * 1000000 / 2);
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
 static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
     struct daemon_process d = {.threads = 2};
@@ -248,4 +270,9 @@ TEST(test_gives_up)
 TEST(test_waits_once)
 {
     on_daemon(waits, 1, true);
+}
+
+TEST(test_asks_at_once)
+{
+    on_daemon(asks_at_once, 1, true);
 }
