@@ -113,6 +113,7 @@ struct multirail_rail {
     uint64_t asked; /* time of the last probe */
     uint64_t heard; /* time of the last answer to a probe */
     bool probing;
+    char why[TRIB_WHY_MAX]; /* of its loss; "": reported by the peer */
 };
 
 enum multirail_flow {
@@ -317,9 +318,10 @@ void trib_multirail_check_timeouts(struct multirail *r);
 /* multirail_failover.c */
 /** trib_multirail_count - return the number of rails in a set. */
 int trib_multirail_count(unsigned set);
-/** trib_multirail_fail_rails - abandon these rails of a peer at the next recovery
- * step. */
-void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails);
+/** trib_multirail_fail_rails - abandon these rails of a peer at the next recovery step.
+ * why: the reason, a clause; NULL: reported by the peer. */
+void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails,
+                               const char *why);
 /** trib_multirail_recover - take the next step in the recovery of a peer. */
 void trib_multirail_recover(struct multirail *r, int peer);
 /** trib_multirail_fail_peer - consider a peer lost, for a reason that this rank has

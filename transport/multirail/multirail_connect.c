@@ -179,7 +179,9 @@ static unsigned connect_rails(struct multirail *r, int peer,
             continue;
         failed |= 1u << k;
         *status_out = one;
-        snprintf(p->why, sizeof(p->why), "%.150s", trib_error_text(err));
+        snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%.150s",
+                 trib_error_text(err));
+        memcpy(p->why, p->rails[k].why, sizeof(p->why));
         trib_error_clear(err);
     }
     return failed;
@@ -205,7 +207,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
     p->state = TRIB_PEER_CONNECTED;
     trib_multirail_set_order(&p->out, p, 0);
     if (failed)
-        trib_multirail_fail_rails(r, peer, failed);
+        trib_multirail_fail_rails(r, peer, failed, NULL);
     for (int k = p->n - 1; k >= 0; k--) {
         if (!(failed >> k & 1) && !(p->dead >> k & 1))
             atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);

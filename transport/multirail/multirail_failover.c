@@ -195,7 +195,7 @@ static void warn(struct multirail *r, int peer)
             r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
             "%s %s no longer reaches rank %d (%s): %d of %d rails carry its writes",
             r->name, p->rails[k].inner < 0 ? "" : r->label[p->rails[k].inner], peer,
-            *p->why ? p->why : "reported by the peer",
+            *p->rails[k].why ? p->rails[k].why : "reported by the peer",
             p->n - trib_multirail_count(p->dead), p->n);
     }
 }

@@ -126,7 +126,7 @@ static void handle_control(struct multirail *r, int peer, int k, uint64_t len)
         snprintf(p->why, sizeof(p->why), "it has declared this rank lost");
     }
     if (dead & ~(unsigned)(p->dead | p->failing)) /* otherwise known, or a probe */
-        trib_multirail_fail_rails(r, peer, dead);
+        trib_multirail_fail_rails(r, peer, dead, NULL);
 }
 
 static void handle_arrived(struct multirail *r, int inner, const struct trib_event *e)
@@ -197,11 +197,13 @@ static void handle_lost(struct multirail *r, int inner, const struct trib_event 
     p->process_ended |= e->dead;
     p->process_runs = e->lives;
     p->continues |= e->continues;
+    if (!*p->rails[k].why)
+        memcpy(p->rails[k].why, e->why, sizeof(p->rails[k].why));
     if ((p->dead >> k & 1) || (e->left && (p->failing >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));
     if (!e->left) {
-        trib_multirail_fail_rails(r, e->peer, 1u << k);
+        trib_multirail_fail_rails(r, e->peer, 1u << k, e->why);
         return;
     }
     if (!p->trouble)

@@ -52,10 +52,15 @@ static void trouble(struct multirail *r, int peer)
     trib_multirail_enlist(r, peer);
 }
 
-void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails)
+void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails,
+                               const char *why)
 {
     struct multirail_peer *p = &r->peers[peer];
 
+    for (int k = 0; k < p->n; k++) {
+        if (why && (rails >> k & 1) && !*p->rails[k].why)
+            snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%.150s", why);
+    }
     p->failing |= (uint8_t)rails;
     trouble(r, peer);
 }

@@ -89,6 +89,7 @@ static void check_peer(struct multirail *r, int peer, bool afresh, uint64_t now)
     struct multirail_peer *p = &r->peers[peer];
     unsigned lives = multirail_all(p) & ~(unsigned)(p->dead | p->failing | p->left);
     unsigned silent = silent_rails(r, p, lives, afresh, now);
+    char why[TRIB_WHY_MAX];
 
     for (int k = 0; silent && k < p->n; k++) {
         if ((lives & ~silent) >> k & 1)
@@ -103,10 +104,10 @@ static void check_peer(struct multirail *r, int peer, bool afresh, uint64_t now)
     if (now - p->proved_at < eighths(r, PROVED))
         return;
     p->proved_at = 0;
-    snprintf(p->why, sizeof(p->why), "no progress for %.1f s, unlike on %s",
+    snprintf(why, sizeof(why), "no progress for %.1f s, unlike on %s",
              (double)eighths(r, SUSPECTED + PROVED) / 1e9,
              __builtin_popcount(lives & ~silent) > 1 ? "other rails" : "another rail");
-    trib_multirail_fail_rails(r, peer, silent);
+    trib_multirail_fail_rails(r, peer, silent, why);
 }
 
 void trib_multirail_check_timeouts(struct multirail *r)

@@ -127,7 +127,7 @@ static int line_poll(struct trib_transport *t, struct trib_event *events, int ma
     rig.reported[side][rail] = true;
     events[0] = (struct trib_event){
         .kind = TRIB_EVENT_PEER_LOST, .peer = !side, .given_up = line->gives_up};
-    snprintf(events[0].why, sizeof(events[0].why), "the line is cut");
+    snprintf(events[0].why, sizeof(events[0].why), "the line is cut at line%d", rail);
     return 1;
 }
 

@@ -122,6 +122,32 @@ TEST(test_said)
     pair_close(&rig.pair);
 }
 
+/* Rails that are lost at once have each its own reason. */
+TEST(test_own_reasons)
+{
+    struct side s[2];
+
+    rig_reset(4, 4);
+    rig_open();
+    for (int k = 1; k < 4; k++)
+        cut(k, 5, 12);
+    run(s);
+    assert_all_once(s);
+    for (int i = 0; i < 2; i++) {
+        const struct multirail *r = (const struct multirail *)rig.pair.t[i];
+        int told = 0;
+        for (int k = 1; k < 4; k++) {
+            char own[32];
+            snprintf(own, sizeof(own), "cut at line%d", k);
+            const char *why = r->peers[!i].rails[k].why;
+            assert_true(!*why || strstr(why, own));
+            told += *why != 0;
+        }
+        assert_true(told > 0); /* of the others the peer has told first */
+    }
+    pair_close(&rig.pair);
+}
+
 /* A peer that leaves has lost no rail. */
 TEST(test_leave)
 {
