@@ -180,6 +180,7 @@ bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 int fake_device_of(const struct ibv_context *context);
 int fake_mtu_of(const struct ibv_context *context);
+bool fake_may_become(enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
@@ -202,6 +203,11 @@ struct fake_srq {
 };
 int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
                        struct ibv_recv_wr **bad);
+/* Return an errno: the queue is full. */
+int fake_add_receives(struct fake_srq *srq, struct ibv_recv_wr *wr,
+                      struct ibv_recv_wr **bad);
+/* Complete the receives of a queue pair as flushed. */
+void fake_flush_receives(struct ibv_qp *qp, struct fake_srq *own);
 
 /* fake_queues.c: return true if a queue pair has this receive queue. */
 bool fake_queues_use(const struct ibv_srq *srq);

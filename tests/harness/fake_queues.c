@@ -35,6 +35,7 @@ struct qp {
     uint32_t pushed; /* requests before this one are with the other process */
     uint64_t last_due; /* ns */
     struct fake_list inbox; /* requests of another process to this queue pair */
+    struct fake_srq own; /* its receives, without a shared queue */
     int outstanding; /* posted, and not known to be completed */
     int unreported; /* executed since the last completion */
     struct qp *next;
@@ -106,9 +107,15 @@ static void report(struct qp *qp, const struct ibv_send_wr *wr,
     fake_complete(qp->base.send_cq, &entry);
 }
 
+static struct fake_srq *receives_of(struct qp *qp)
+{
+    return qp->base.srq ? (struct fake_srq *)qp->base.srq : &qp->own;
+}
+
 static void break_qp(struct qp *qp)
 {
     qp->state = IBV_QPS_ERR;
+    fake_flush_receives(&qp->base, &qp->own);
     while (qp->head != qp->tail)
         report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
     qp->pushed = qp->tail;
@@ -133,7 +140,7 @@ static enum ibv_wc_status write_to(struct qp *to, const struct fake_request *r,
 
 static void arrive(struct qp *to, const struct fake_request *r)
 {
-    struct fake_srq *srq = (struct fake_srq *)to->base.srq;
+    struct fake_srq *srq = receives_of(to);
     bool written = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     struct fake_entry entry = {
         .wc = {
@@ -172,7 +179,7 @@ static int deliver(struct qp *to, const struct fake_request *r,
     const bool receives = r->opcode != IBV_WR_RDMA_WRITE;
 
     if (!to || to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(to) ||
-        is_dropped(to, r) || (receives && ((struct fake_srq *)to->base.srq)->free == 0))
+        is_dropped(to, r) || (receives && receives_of(to)->free == 0))
         return WAITS;
     const enum ibv_wc_status status = write_to(to, r, source);
     if (status == IBV_WC_SUCCESS && receives)
@@ -466,6 +473,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     };
     qp->max_send = init->cap.max_send_wr;
     qp->max_inline = init->cap.max_inline_data;
+    qp->own.max = init->cap.max_recv_wr;
     qp->sends = calloc(SENDS_MAX, sizeof(*qp->sends));
     fake_lock();
     qp->base.qp_num = fake_hub->next_qp_num++;
@@ -478,27 +486,6 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     fake_count(1);
     fake_unlock();
     return &qp->base;
-}
-
-static bool may_become(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-    static const int ready = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                             IBV_QP_MIN_RNR_TIMER;
-    static const int send = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-
-    switch (attr->qp_state) {
-    case IBV_QPS_INIT:
-        return qp->state == IBV_QPS_RESET && mask & IBV_QP_PORT;
-    case IBV_QPS_RTR:
-        return qp->state == IBV_QPS_INIT && (mask & ready) == ready;
-    case IBV_QPS_RTS:
-        return qp->state == IBV_QPS_RTR && (mask & send) == send &&
-               attr->rnr_retry == 7;
-    default:
-        return attr->qp_state == IBV_QPS_ERR;
-    }
 }
 
 int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
@@ -516,7 +503,7 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
                (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
         fake_mistake("a queue pair on port %d of %d", attr->port_num, fake_opts.ports);
         error = EINVAL;
-    } else if (!may_become(qp, attr, mask)) {
+    } else if (!fake_may_become(qp->state, attr, mask)) {
         fake_mistake("a queue pair cannot go from state %d to %d with %#x", qp->state,
                      attr->qp_state, (unsigned)mask);
         error = EINVAL;
@@ -576,14 +563,6 @@ void fake_verbs_hold(bool hold)
     fake_unlock();
 }
 
-int fake_verbs_carried(int device, int port)
-{
-    fake_lock();
-    int n = fake_hub->ports[fake_host()][device][port - 1].carried;
-    fake_unlock();
-    return n;
-}
-
 struct fake_verbs_counts fake_verbs_posted(void)
 {
     fake_lock();
@@ -592,8 +571,23 @@ struct fake_verbs_counts fake_verbs_posted(void)
     return c;
 }
 
+static int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad)
+{
+    struct qp *qp = (struct qp *)base;
+
+    fake_lock();
+    const int error = fake_add_receives(&qp->own, wr, bad);
+    if (qp->state == IBV_QPS_ERR)
+        fake_flush_receives(base, &qp->own);
+    run_all();
+    fake_unlock();
+    return error;
+}
+
 void fake_queues_ops(struct ibv_context_ops *ops)
 {
+    ops->post_recv = post_recv;
     ops->post_send = post_send;
     fake_cq_ops(ops);
     ops->post_srq_recv = fake_post_srq_recv;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared receive queues of the fake.
+ * The receive queues of the fake, shared or of one queue pair.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,24 +35,38 @@ int ibv_destroy_srq(struct ibv_srq *srq)
     return 0;
 }
 
-int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
-                       struct ibv_recv_wr **bad)
+int fake_add_receives(struct fake_srq *srq, struct ibv_recv_wr *wr,
+                      struct ibv_recv_wr **bad)
 {
-    struct fake_srq *srq = (struct fake_srq *)base;
-    int error = 0;
-
-    fake_lock();
     for (; wr; wr = wr->next) {
         *bad = wr;
         if (srq->free == srq->max) {
             fake_mistake("a receive queue of %u overflows", srq->max);
-            error = ENOMEM;
-            break;
+            return ENOMEM;
         }
         srq->wr_id = wr->wr_id;
         srq->free++;
     }
+    return 0;
+}
+
+int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
+                       struct ibv_recv_wr **bad)
+{
+    fake_lock();
+    const int error = fake_add_receives((struct fake_srq *)base, wr, bad);
     (void)fake_queues_run();
     fake_unlock();
     return error;
+}
+
+void fake_flush_receives(struct ibv_qp *qp, struct fake_srq *own)
+{
+    const struct fake_entry flushed = {.wc = {.wr_id = own->wr_id,
+                                              .status = IBV_WC_WR_FLUSH_ERR,
+                                              .opcode = (enum ibv_wc_opcode)0x55,
+                                              .qp_num = qp->qp_num}};
+
+    for (; own->free; own->free--)
+        fake_complete(qp->recv_cq, &flushed);
 }

@@ -127,6 +127,26 @@ static uint16_t lid_of(int device, int port)
                           : 0);
 }
 
+bool fake_may_become(enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask)
+{
+    static const int ready = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                             IBV_QP_MIN_RNR_TIMER;
+    static const int send = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
+    switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+        return from == IBV_QPS_RESET && mask & IBV_QP_PORT;
+    case IBV_QPS_RTR:
+        return from == IBV_QPS_INIT && (mask & ready) == ready;
+    case IBV_QPS_RTS:
+        return from == IBV_QPS_RTR && (mask & send) == send && attr->rnr_retry == 7;
+    default:
+        return attr->qp_state == IBV_QPS_ERR;
+    }
+}
+
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     memset(attr, 0, sizeof(*attr));
@@ -419,4 +439,12 @@ bool fake_verbs_async_waits(int context)
     bool waits = contexts[context] && contexts[context]->n_events > 0;
     fake_unlock();
     return waits;
+}
+
+int fake_verbs_carried(int device, int port)
+{
+    fake_lock();
+    int n = fake_hub->ports[fake_host()][device][port - 1].carried;
+    fake_unlock();
+    return n;
 }

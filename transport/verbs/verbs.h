@@ -66,6 +66,9 @@ int trib_verbs_try_queue_pair(struct verbs *v);
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
                          struct verbs_peer *owner, bool outlet);
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
+/* Post *owed receives on the SRQ, or on a queue pair if the device has no SRQ. Count
+ * *owed down. Return an errno on failure. */
+int trib_verbs_add_receives(struct verbs *v, struct ibv_qp *qp, uint32_t *owed);
 /* Return the current MTU of this transport's port, 1 to VERBS_MTU_MAX. */
 uint8_t trib_verbs_port_mtu(struct verbs *v);
 /* Return true for a valid number of an MTU. */
@@ -149,7 +152,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer);
 void trib_verbs_leave(struct trib_transport *t, const bool *which);
 
 /* verbs_post.c */
-/* Post all receives that are owed. */
+/* Post all receives that are owed, or all of the listed peers. */
 trib_status_t trib_verbs_post_receives(struct verbs *v);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);

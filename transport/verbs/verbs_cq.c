@@ -61,7 +61,7 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
             n += verbs_handle_wc(v, &wc[i], &events[n]);
         empty = got < wanted && v->n_deferred == 0;
     }
-    verbs_refill_srq(v);
+    verbs_refill(v);
     if (v->n_losing && empty && n < max)
         n += trib_verbs_report_losses(v, events + n, max - n);
     return n;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -20,12 +21,12 @@ enum {
     ADDRESSES_MAX = 64, /* addresses of this host to check */
     CQ_MAX = 65536, /* entries; 4 MiB on most devices */
     DEPTH_MIN = 16,
+    LINK_RECEIVES_MIN = 16, /* of an inlet without an SRQ */
+    LINK_RECEIVES_MAX = 1024,
     INLET_ENTRIES = 4, /* completions of an inlet's own sends */
     SIGNAL_EVERY = 32,
     TRANSMISSIONS = 8, /* of a packet: the first and seven retries */
 };
-
-#define NO_SRQ "has no shared receive queues"
 
 /* Return the feature that devices of this kind lack, or NULL. iWARP providers refuse a
  * write with immediate when it is posted; no capability bit shows that. */
@@ -408,35 +409,52 @@ static uint8_t ack_timeout(int stop_ms)
     return n;
 }
 
-static trib_status_t choose_sizes(struct verbs *v, uint32_t *entries_out)
+/* Set the receives of each inlet without an SRQ. */
+static void share_receives(struct verbs *v, const struct ibv_device_attr *attr,
+                           uint32_t others)
 {
-    struct ibv_device_attr attr;
-    uint64_t others = v->size > 1 ? (uint64_t)v->size - 1 : 1;
+    uint32_t share = v->receives / others;
+
+    share = share < LINK_RECEIVES_MAX ? share : LINK_RECEIVES_MAX;
+    share = share > LINK_RECEIVES_MIN ? share : LINK_RECEIVES_MIN;
+    v->link_receives =
+        share < (uint32_t)attr->max_qp_wr ? share : (uint32_t)attr->max_qp_wr;
+}
+
+/* Return the entries that the completion queue needs. */
+static uint64_t count_entries(const struct verbs *v, uint64_t others)
+{
+    const uint64_t sends = others * (v->depth + INLET_ENTRIES);
+
+    if (v->srq)
+        return v->receives + sends;
+    /* The receives of a request that its peer has given up are flushed, too. */
+    return sends + others * (v->link_receives + VERBS_OUTLET_RECEIVES) +
+           v->link_receives;
+}
+
+static trib_status_t choose_sizes(struct verbs *v, const struct ibv_device_attr *attr,
+                                  uint32_t *entries_out)
+{
+    const uint32_t others = v->size > 1 ? (uint32_t)v->size - 1 : 1;
+    const uint64_t most = attr->max_cqe < CQ_MAX ? (uint64_t)attr->max_cqe : CQ_MAX;
 
     assert((v->depth & (v->depth - 1)) == 0);
-    if (v->api.ibv_query_device(v->context, &attr) != 0)
-        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
-                         v->device);
-    uint64_t most = attr.max_cqe < CQ_MAX ? (uint64_t)attr.max_cqe : CQ_MAX;
-    if (v->receives > (uint32_t)attr.max_srq_wr)
-        v->receives = (uint32_t)attr.max_srq_wr;
+    share_receives(v, attr, others);
     while (v->depth > DEPTH_MIN &&
-           (v->depth > (uint32_t)attr.max_qp_wr ||
-            v->receives + others * (v->depth + INLET_ENTRIES) > most))
+           (v->depth > (uint32_t)attr->max_qp_wr || count_entries(v, others) > most))
         v->depth /= 2;
-    uint64_t entries = v->receives + others * (v->depth + INLET_ENTRIES);
-    if (entries > (uint64_t)attr.max_cqe)
+    const uint64_t entries = count_entries(v, others);
+    if (entries > (uint64_t)attr->max_cqe)
         return trib_fail(
             v->err, TRIB_ERR_UNSUPPORTED,
             "verbs: %d ranks need a completion queue of %lu entries, but %s supports "
             "at most %d: use another transport",
-            v->size, (unsigned long)entries, v->device, attr.max_cqe);
+            v->size, (unsigned long)entries, v->device, attr->max_cqe);
     /* A full send queue always holds a signalled request, so it drains. */
-    if (v->depth > (uint32_t)attr.max_qp_wr)
+    if (v->depth > (uint32_t)attr->max_qp_wr)
         return fail_unfit(v, "supports %d requests per connection, but %d are needed",
-                          attr.max_qp_wr, DEPTH_MIN);
-    if (attr.max_srq_wr < 1)
-        return fail_unfit(v, "%s", NO_SRQ);
+                          attr->max_qp_wr, DEPTH_MIN);
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
     v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
     *entries_out = (uint32_t)entries;
@@ -466,14 +484,8 @@ static trib_status_t try_queue_pair(struct verbs *v)
     return no_queue(v, "queue pair", v->depth);
 }
 
-trib_status_t trib_verbs_make_queues(struct verbs *v)
+static trib_status_t make_domain(struct verbs *v)
 {
-    uint32_t entries = 0;
-    trib_status_t status = choose_sizes(v, &entries);
-
-    assert(v->context && !v->cq);
-    if (status != TRIB_OK)
-        return status;
     v->pd = v->api.ibv_alloc_pd(v->context);
     v->channel = v->pd ? v->api.ibv_create_comp_channel(v->context) : NULL;
     if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
@@ -485,19 +497,55 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
     struct epoll_event readable = {.events = EPOLLIN, .data.fd = v->channel->fd};
     if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, v->channel->fd, &readable) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: epoll: %m");
+    return TRIB_OK;
+}
+
+/* Without SRQs each connection gets a share of the receives. */
+static trib_status_t make_srq(struct verbs *v, const struct ibv_device_attr *attr)
+{
+    if (attr->max_srq_wr > 0) {
+        if (v->receives > (uint32_t)attr->max_srq_wr)
+            v->receives = (uint32_t)attr->max_srq_wr;
+        struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
+        v->srq = v->api.ibv_create_srq(v->pd, &init);
+        if (v->srq)
+            return TRIB_OK;
+        if (!is_unknown(errno))
+            return no_queue(v, "shared receive queue", v->receives);
+    }
+    v->owing = calloc((size_t)v->size, sizeof(*v->owing));
+    if (!v->owing)
+        return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    trib_log(v->log, TRIB_LOG_INFO, "verbs",
+             "%s has no shared receive queues: each connection has its own receives",
+             v->device);
+    return TRIB_OK;
+}
+
+trib_status_t trib_verbs_make_queues(struct verbs *v)
+{
+    struct ibv_device_attr attr;
+    uint32_t entries = 0;
+
+    assert(v->context && !v->cq);
+    if (v->api.ibv_query_device(v->context, &attr) != 0)
+        return trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: cannot query %s: %m",
+                         v->device);
+    trib_status_t status = make_domain(v);
+    if (status == TRIB_OK)
+        status = make_srq(v, &attr);
+    if (status == TRIB_OK)
+        status = choose_sizes(v, &attr, &entries);
+    if (status != TRIB_OK)
+        return status;
     v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
     if (!v->cq)
         return no_queue(v, "completion queue", entries);
-    struct ibv_srq_init_attr init = {.attr = {.max_wr = v->receives, .max_sge = 1}};
-    v->srq = v->api.ibv_create_srq(v->pd, &init);
-    if (!v->srq)
-        return is_unknown(errno) ? fail_unfit(v, "%s", NO_SRQ)
-                                 : no_queue(v, "shared receive queue", v->receives);
     status = try_queue_pair(v);
     if (status != TRIB_OK)
         return status;
     v->deferred_max = entries;
-    v->owed = v->receives;
+    v->owed = v->srq ? v->receives : 0;
     return trib_verbs_post_receives(v);
 }
 

@@ -71,7 +71,7 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
                 defer_wc(v, &wc[i]);
         }
         if (peer < 0)
-            verbs_refill_srq(v);
+            verbs_refill(v);
         if (n <= 0)
             nanosleep(&pause, NULL);
     }

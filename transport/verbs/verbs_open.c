@@ -161,6 +161,7 @@ static void release(struct verbs *v)
     pthread_mutex_destroy(&v->links);
     pthread_mutex_destroy(&v->posting);
     free(v->deferred_cqes);
+    free(v->owing);
     free((void *)v->routes);
     free(v->peers);
     free(v->challenges);

@@ -4,8 +4,9 @@
  *
  * Each pair of ranks has up to two reliable connections (RC). Each rank creates one for
  * its own writes, its outlet, and accepts the peer's, its inlet. So the ranks need not
- * agree which of them connects. All queue pairs share one CQ and one SRQ. The receives
- * have no buffers: they are consumed by immediates.
+ * agree which of them connects. All queue pairs share one CQ and one SRQ; on a device
+ * without SRQs each has its own receives. The receives have no buffers: they are
+ * consumed by immediates.
  *
  * There are two threads. The owner posts and polls. The manager (verbs_cm_thread.c)
  * answers connection requests, also while the owner computes, and reads the events of
@@ -35,6 +36,7 @@
 #include "transport/verbs/verbs_wire.h"
 
 #define VERBS_BATCH 32 /* receives per post, completions per poll */
+#define VERBS_OUTLET_RECEIVES 4 /* without an SRQ */
 
 /* A port of a device; "" and 0 match any. */
 struct verbs_port {
@@ -149,6 +151,9 @@ struct verbs_peer {
     uint64_t question; /* REFUSED: from trib_peer_liveness_ask */
     uint64_t checked_at;
     uint64_t ahead; /* bytes of the pieces that precede their write */
+    /* without an SRQ: receives of the inlet consumed and not reposted, and its QP */
+    uint32_t owed, owed_qp_num;
+    bool is_owed; /* listed in `owing` */
     /* guarded by `posting`; `head` is written by the owner only */
     struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
     struct verbs_send_wr *send_wrs; /* ring of `depth` */
@@ -200,7 +205,8 @@ struct verbs {
     uint16_t port; /* of librdmacm's listener */
     uint32_t depth; /* limit of posted requests per peer; a power of two */
     uint32_t signal_every;
-    uint32_t receives;
+    uint32_t receives; /* in all */
+    uint32_t link_receives; /* of each inlet, without an SRQ */
     uint32_t inline_bytes;
     uint8_t piece_shift;
     uint8_t ack_timeout; /* exponent, as in ibv_qp_attr */
@@ -209,7 +215,7 @@ struct verbs {
     struct ibv_pd *pd;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
-    struct ibv_srq *srq;
+    struct ibv_srq *srq; /* NULL: the device has none */
     struct rdma_event_channel *events; /* NULL: no librdmacm */
     struct rdma_cm_id *listener;
     struct verbs_oob_listener oob;
@@ -230,8 +236,9 @@ struct verbs {
     /* used by the owner only */
     struct ibv_wc *deferred_cqes; /* deferred by trib_verbs_drain, [deferred_max] */
     uint32_t deferred_at, n_deferred, deferred_max;
-    uint32_t owed; /* receives consumed and not reposted */
-    struct ibv_recv_wr empty_recvs[VERBS_BATCH];
+    uint32_t owed; /* receives of the SRQ consumed and not reposted */
+    int *owing; /* without an SRQ: peers whose inlets need receives, [size] */
+    int n_owing;
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
     uint32_t polls;

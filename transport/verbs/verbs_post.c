@@ -14,24 +14,39 @@
 #include "base/error.h"
 #include "transport/verbs/verbs.h"
 
+/* If the manager is busy with a request, leave the receives to the next poll. Those of
+ * an inlet that was replaced since are no longer owed: a new one has all of its own. */
+static void refill_links(struct verbs *v)
+{
+    int kept = 0;
+
+    if (pthread_mutex_trylock(&v->links) != 0)
+        return;
+    for (int i = 0; i < v->n_owing; i++) {
+        struct verbs_peer *p = &v->peers[v->owing[i]];
+        if (p->in.qp && p->in.qp->qp_num == p->owed_qp_num &&
+            trib_verbs_add_receives(v, p->in.qp, &p->owed) != 0) {
+            v->owing[kept++] = v->owing[i];
+            continue;
+        }
+        p->owed = 0;
+        p->is_owed = false;
+    }
+    v->n_owing = kept;
+    pthread_mutex_unlock(&v->links);
+}
+
 trib_status_t trib_verbs_post_receives(struct verbs *v)
 {
-    struct ibv_recv_wr *bad;
-
     assert(v->owed <= v->receives);
-    while (v->owed) {
-        uint32_t n = v->owed < VERBS_BATCH ? v->owed : VERBS_BATCH;
-        for (uint32_t i = 0; i < n; i++)
-            v->empty_recvs[i] = (struct ibv_recv_wr){
-                .wr_id = verbs_work_id(VERBS_RECEIVED, 0, 0),
-                .next = i + 1 < n ? &v->empty_recvs[i + 1] : NULL,
-            };
-        if (ibv_post_srq_recv(v->srq, v->empty_recvs, &bad) != 0)
-            return trib_fail(v->err, TRIB_ERR_SYSTEM,
-                             "verbs: cannot post receives on %s: %m", v->label);
-        v->owed -= n;
+    if (!v->srq) {
+        refill_links(v);
+        return TRIB_OK;
     }
-    return TRIB_OK;
+    errno = trib_verbs_add_receives(v, NULL, &v->owed);
+    return errno ? trib_fail(v->err, TRIB_ERR_SYSTEM,
+                             "verbs: cannot post receives on %s: %m", v->label)
+                 : TRIB_OK;
 }
 
 /* Return the free slots of a send queue. One is reserved for the DISCONNECT. */

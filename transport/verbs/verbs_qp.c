@@ -32,6 +32,35 @@ enum {
     (IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | \
      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 
+/* Without an SRQ. An outlet receives only the peer's last notice. */
+static uint32_t own_receives(const struct verbs *v, bool outlet)
+{
+    if (v->srq)
+        return 0;
+    return outlet ? VERBS_OUTLET_RECEIVES : v->link_receives;
+}
+
+int trib_verbs_add_receives(struct verbs *v, struct ibv_qp *qp, uint32_t *owed)
+{
+    struct ibv_recv_wr wrs[VERBS_BATCH], *bad;
+
+    assert(v->srq || qp);
+    while (*owed) {
+        const uint32_t n = *owed < VERBS_BATCH ? *owed : VERBS_BATCH;
+        for (uint32_t i = 0; i < n; i++)
+            wrs[i] = (struct ibv_recv_wr){
+                .wr_id = verbs_work_id(VERBS_RECEIVED, 0, 0),
+                .next = i + 1 < n ? &wrs[i + 1] : NULL,
+            };
+        const int error = v->srq ? ibv_post_srq_recv(v->srq, wrs, &bad)
+                                 : ibv_post_recv(qp, wrs, &bad);
+        if (error)
+            return error;
+        *owed -= n;
+    }
+    return 0;
+}
+
 static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
 {
     struct ibv_qp *qp = NULL;
@@ -44,7 +73,9 @@ static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
             .recv_cq = v->cq,
             .srq = v->srq,
             .cap = {.max_send_wr = outlet ? v->depth : INLET_SENDS,
+                    .max_recv_wr = own_receives(v, outlet),
                     .max_send_sge = 1,
+                    .max_recv_sge = v->srq ? 0 : 1,
                     .max_inline_data = bytes},
             .qp_type = IBV_QPT_RC,
         };
@@ -159,7 +190,9 @@ int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,
         return error;
     /* Peers must not write through an outlet. */
     attr.qp_access_flags = outlet ? 0 : IBV_ACCESS_REMOTE_WRITE;
-    return v->api.ibv_modify_qp(link->qp, &attr, INIT_MASK);
+    error = v->api.ibv_modify_qp(link->qp, &attr, INIT_MASK);
+    uint32_t owed = own_receives(v, outlet);
+    return error ? error : trib_verbs_add_receives(v, link->qp, &owed);
 }
 
 int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link)
@@ -210,7 +243,7 @@ struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
         .flow_control = 1,
         .retry_count = RETRIES,
         .rnr_retry_count = RNR_FOREVER,
-        .srq = 1,
+        .srq = link->qp->srq != NULL,
         .qp_num = link->qp->qp_num,
     };
 }

@@ -41,6 +41,13 @@ void trib_verbs_handle_control(struct verbs *v, struct verbs_route route, uint32
     }
 }
 
+/* The queues of a queue pair are flushed in any order: the error may come last. */
+static bool is_first_cause(const struct verbs_peer *p, const struct ibv_wc *wc)
+{
+    return p->base.state == TRIB_PEER_DRAINING && p->unclear == VERBS_FLUSHED &&
+           wc->status != IBV_WC_WR_FLUSH_ERR;
+}
+
 /*
  * Only the first error of a connection tells its cause; later flushes tell nothing. If
  * the first error is a flush, the device stopped the queue pair. An async event or the
@@ -51,7 +58,7 @@ static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     struct verbs_peer *p = &v->peers[peer];
 
     assert(peer >= 0 && peer < v->size);
-    if (p->base.state != TRIB_PEER_CONNECTED)
+    if (p->base.state != TRIB_PEER_CONNECTED && !is_first_cause(p, wc))
         return;
     trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid,
                          trib_verbs_status_text(wc->status).clause);
@@ -94,7 +101,8 @@ void trib_verbs_handle_failed_wc(struct verbs *v, const struct ibv_wc *wc)
         break;
     default: {
         struct verbs_route route = trib_verbs_route_find(v, wc->qp_num);
-        v->owed++;
+        if (v->srq)
+            v->owed++;
         if (route.peer >= 0)
             handle_error(v, wc, route.peer);
     }

@@ -54,12 +54,32 @@ static inline int verbs_handle_sent(struct verbs *v, const struct ibv_wc *wc,
     return 1;
 }
 
+/* Count a consumed receive, and list an inlet that has used half of its own. */
+static inline void verbs_owe_receive(struct verbs *v, struct verbs_route route,
+                                     uint32_t qp_num)
+{
+    if (v->srq) {
+        v->owed++;
+        return;
+    }
+    if (route.peer < 0 || route.outlet)
+        return;
+    struct verbs_peer *p = &v->peers[route.peer];
+    if (p->owed_qp_num != qp_num)
+        p->owed = 0; /* of an inlet that was replaced */
+    p->owed_qp_num = qp_num;
+    if (++p->owed < v->link_receives / 2 || p->is_owed)
+        return;
+    p->is_owed = true;
+    v->owing[v->n_owing++] = route.peer;
+}
+
 static inline int verbs_handle_received(struct verbs *v, const struct ibv_wc *wc,
                                         struct trib_event *event)
 {
     struct verbs_route route = trib_verbs_route_find(v, wc->qp_num);
 
-    v->owed++;
+    verbs_owe_receive(v, route, wc->qp_num);
     if (route.peer < 0 || !verbs_peer_is_open(&v->peers[route.peer]))
         return 0;
     struct verbs_peer *p = &v->peers[route.peer];
@@ -98,9 +118,9 @@ static inline int verbs_handle_wc(struct verbs *v, const struct ibv_wc *wc,
 }
 
 /* Replace consumed receives, many at a time. */
-static inline void verbs_refill_srq(struct verbs *v)
+static inline void verbs_refill(struct verbs *v)
 {
-    if (v->owed >= VERBS_BATCH)
+    if (v->owed >= VERBS_BATCH || v->n_owing)
         (void)trib_verbs_post_receives(v); /* on failure, the next poll retries */
 }
 

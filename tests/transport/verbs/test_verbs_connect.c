@@ -164,24 +164,90 @@ TEST(test_lacks, clean, nothing_left)
     static const char *const texts[] = {"verbs", "verbs:device=fake0",
                                         "verbs:connect=gid", "verbs:connect=rdmacm"};
 
-    for (int lack = 0; lack < 5; lack++) {
+    for (int lack = 0; lack < 3; lack++) {
         static const char *const words[] = {
             "fake0 is an iWARP device, which cannot write with an immediate",
-            "fake0 has no shared receive queues",
-            "fake0 has no shared receive queues",
             "fake0 supports 8 requests per connection, but 16 are needed",
             "fake0 does not support reliable connections (RC) with remote writes",
         };
         struct fake_verbs_opts *opts = fake_verbs_reset();
         opts->iwarp = lack == 0;
-        opts->srq_errno = lack == 1 ? EOPNOTSUPP : 0;
-        opts->max_srq_wr = lack == 2 ? 0 : opts->max_srq_wr;
-        opts->max_qp_wr = lack == 3 ? 8 : opts->max_qp_wr;
-        opts->no_remote_write = lack == 4;
+        opts->max_qp_wr = lack == 1 ? 8 : opts->max_qp_wr;
+        opts->no_remote_write = lack == 2;
         for (int i = 0; i < 4; i++)
             pair_refuses(texts[i], TRIB_ERR_UNSUPPORTED, words[lack]);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
+}
+
+/* Without shared receive queues each inlet has its share of the receives, within the
+ * limits of the device. */
+TEST(test_receives_without_srq, clean, nothing_left)
+{
+    static const struct {
+        int size, max_qp_wr, max_cqe;
+        uint32_t receives, depth;
+    } cases[] = {
+        {2, 4096, 1 << 20, 1024, 128}, {17, 4096, 1 << 20, 256, 128},
+        {2, 100, 1 << 20, 100, 64},    {1025, 4096, 1 << 20, 16, 32},
+        {1025, 4096, 50000, 16, 16},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        struct pair pair = {0};
+        struct trib_transport_opts many = pair_opts(&pair, 0);
+        struct trib_transport *t = NULL;
+        opts->max_srq_wr = i % 2 ? 0 : opts->max_srq_wr;
+        opts->srq_errno = i % 2 ? 0 : EOPNOTSUPP;
+        opts->max_qp_wr = cases[i].max_qp_wr;
+        opts->max_cqe = cases[i].max_cqe;
+        many.size = cases[i].size;
+        assert_ok(trib_transport_open("verbs", &many, &t));
+        const struct verbs *v = (const struct verbs *)t;
+        assert_int_equal(v->link_receives, cases[i].receives);
+        assert_int_equal(v->depth, cases[i].depth);
+        assert_true(pair_has_logged(&pair, "fake0 has no shared receive queues"));
+        t->ops->close(t);
+    }
+}
+
+/* A peer that does not poll takes as many writes as it has receives; all arrive, in
+ * order, and the receives are used again and again. */
+TEST(test_few_receives, clean, nothing_left)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_event e;
+    struct pair pair;
+
+    opts->srq_errno = EOPNOTSUPP;
+    opts->max_qp_wr = 16;
+    open_pair(&pair);
+    for (uint32_t sent = 0, got = 0; got < 500;) {
+        while (pair_write(&pair, 8, sent) == TRIB_OK)
+            sent++;
+        assert_true(sent <= got + 32);
+        if (pair_poll(&pair, 0, 0, &e))
+            assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+        for (int i = 0; i < 5 && got < sent; i++)
+            expect_arrival(&pair, 1, got++, 8);
+    }
+    pair_close(&pair);
+}
+
+/* The receives of a queue pair that fails are flushed with its requests, in any order:
+ * the error tells the cause. */
+TEST(test_flushed_receives, clean, nothing_left)
+{
+    struct pair pair;
+
+    fake_verbs_reset()->srq_errno = EOPNOTSUPP;
+    open_pair(&pair);
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    assert_ok(pair_write(&pair, 8, 1));
+    expect_loss(&pair, 0, "its host no longer answers");
+    expect_loss(&pair, 1, "process");
+    pair_close(&pair);
 }
 
 /* A request that the asking side has given up is no loss; it may ask again. */
