@@ -187,7 +187,24 @@ struct verbs_status_text {
     const char *advice; /* likely causes and what to run */
 };
 struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
+/* Write the reason of a failed request, with its destination and device. For the
+ * owner's thread. */
+void trib_verbs_explain_status(struct verbs *v, int peer, enum ibv_wc_status status,
+                               char why[TRIB_WHY_MAX]);
+/* Return why a peer refused, for the requesting rank. */
 const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
+/* Log the refusal of a rank of this job; describe that of an unauthenticated peer, as a
+ * predicate. */
+void trib_verbs_log_refusal(struct verbs *v, const struct verbs_hello *hello,
+                            enum verbs_refusal why);
+void trib_verbs_describe_refusal(const struct verbs_hello *hello,
+                                 enum verbs_refusal why, char *text, size_t bytes);
+/* Return true if a refused request did not have this job's key or secret. */
+static inline bool verbs_is_foreign(enum verbs_refusal why)
+{
+    return why == VERBS_STRANGER || why == VERBS_OTHER_SECRET ||
+           why == VERBS_NOT_PROVED;
+}
 #define VERBS_END_TEXT 80
 /* Write the addresses or GIDs of both ends of a peer's outlet. For the owner's
  * thread. */

@@ -70,11 +70,13 @@ static void warn_refused(struct verbs *v, struct rdma_cm_id *id, enum verbs_refu
                          const struct verbs_hello *hello)
 {
     uint8_t ip[16];
-    char what[120];
+    char what[160];
 
-    snprintf(what, sizeof(what),
-             "requested a connection as rank %d (process %d): reason %d", hello->rank,
-             hello->pid, (int)why);
+    if (!verbs_is_foreign(why)) {
+        trib_verbs_log_refusal(v, hello, why);
+        return;
+    }
+    trib_verbs_describe_refusal(hello, why, what, sizeof(what));
     trib_unauthenticated_warn(&v->unauthenticated, v->log, "verbs",
                               peer_address(id, ip) ? ip : NULL, v->port,
                               why == VERBS_NOT_PROVED ? TRIB_PROOF_UNPROVED : what);

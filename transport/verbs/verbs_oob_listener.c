@@ -145,13 +145,15 @@ static bool make_inlet(struct verbs *v, struct verbs_peer *p,
 }
 
 static void warn_of_rank(struct verbs *v, struct verbs_pending_conn *c,
-                         const struct verbs_hello *hello, unsigned refusal)
+                         const struct verbs_hello *hello, enum verbs_refusal refusal)
 {
-    char what[120];
+    char what[160];
 
-    snprintf(what, sizeof(what),
-             "requested a connection as rank %d (process %d): reason %u", hello->rank,
-             hello->pid, refusal);
+    if (!verbs_is_foreign(refusal)) {
+        trib_verbs_log_refusal(v, hello, refusal);
+        return;
+    }
+    trib_verbs_describe_refusal(hello, refusal, what, sizeof(what));
     trib_acceptor_warn(&v->oob.acceptor, &c->base, what);
 }
 

@@ -112,14 +112,15 @@ void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status statu
                              uint32_t vendor)
 {
     struct verbs_status_text text = trib_verbs_status_text(status);
-    char here[VERBS_END_TEXT], there[VERBS_END_TEXT];
+    char here[VERBS_END_TEXT], there[VERBS_END_TEXT], why[TRIB_WHY_MAX];
 
     assert(peer >= 0 && peer < v->size);
     trib_verbs_end_texts(v, peer, here, there);
+    trib_verbs_explain_status(v, peer, status, why);
     trib_log(v->log, TRIB_LOG_WARN, "verbs",
              "%s on %s to rank %d (process %d) at %s: %s (status %d, vendor %#x); %s",
-             here, v->label, peer, v->peers[peer].base.who.pid, there, text.clause,
-             (int)status, vendor, text.advice);
+             here, v->label, peer, v->peers[peer].base.who.pid, there, why, (int)status,
+             vendor, text.advice);
 }
 
 /*

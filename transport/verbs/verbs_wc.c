@@ -56,12 +56,13 @@ static bool is_first_cause(const struct verbs_peer *p, const struct ibv_wc *wc)
 static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
+    char why[TRIB_WHY_MAX];
 
     assert(peer >= 0 && peer < v->size);
     if (p->base.state != TRIB_PEER_CONNECTED && !is_first_cause(p, wc))
         return;
-    trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid,
-                         trib_verbs_status_text(wc->status).clause);
+    trib_verbs_explain_status(v, peer, wc->status, why);
+    trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid, why);
     switch (wc->status) {
     case IBV_WC_WR_FLUSH_ERR:
         p->unclear = VERBS_FLUSHED;

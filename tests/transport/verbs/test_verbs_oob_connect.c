@@ -357,6 +357,51 @@ TEST(test_words_on_wire, clean, nothing_left)
     pair_close(&pair);
 }
 
+/* An address that was removed is no fault of the library: the reason names it. */
+TEST(test_address_gone, clean, nothing_left)
+{
+    static const enum ibv_wc_status statuses[] = {IBV_WC_LOC_QP_OP_ERR,
+                                                  IBV_WC_RETRY_EXC_ERR};
+    struct pair pair;
+
+    for (int i = 0; i < 2; i++) {
+        (void)fake_verbs_reset();
+        pair_open(&pair, BY_GID, BY_GID);
+        fake_verbs_gid(0, 3, NULL, IBV_GID_TYPE_ROCE_V2);
+        fake_verbs_gid(0, 2, NULL, IBV_GID_TYPE_ROCE_V1);
+        fake_verbs_fail(statuses[i]);
+        assert_ok(pair_write(&pair, 8, 1));
+        expect_loss(&pair, 0, "no route: this host no longer has GID 3 (10.9.0.1)");
+        contains(pair.logged, "no route: this host no longer has GID 3 (10.9.0.1)");
+        expect_loss(&pair, 1, "closed its connection");
+        pair_close(&pair);
+    }
+}
+
+/* The reason of a refusal has words at both ends, and the log of the refusing rank does
+ * not call a rank of its own job unauthenticated. */
+TEST(test_refusal_words, clean, nothing_left)
+{
+    struct trib_address address;
+    struct pair pair;
+
+    for (int i = VERBS_WELCOME; i <= VERBS_NOT_PROVED; i++) {
+        const struct verbs_hello hello = {.rank = 1, .pid = 4711};
+        char text[200];
+        assert_true(strlen(trib_verbs_refusal_text((enum verbs_refusal)i)) > 10);
+        trib_verbs_describe_refusal(&hello, (enum verbs_refusal)i, text, sizeof(text));
+        contains(text, "as rank 1 (process 4711), but ");
+        assert_null(strstr(text, "reason "));
+    }
+    open_apart(&pair, BY_GID, &address);
+    struct verbs *v = inside(&pair, 1);
+    const struct verbs_hello hello = {.rank = 0, .pid = 4711};
+    trib_verbs_log_refusal(v, &hello, VERBS_NO_WAY);
+    contains(pair.logged, "rank 0 (process 4711) requested a connection, but no GIDs");
+    assert_null(strstr(pair.logged, "unauthenticated"));
+    pair_close(&pair);
+}
+
 TEST(test_sentence, clean, nothing_left)
 {
     struct pair pair;
@@ -364,7 +409,9 @@ TEST(test_sentence, clean, nothing_left)
     pair_open(&pair, BY_GID, BY_GID);
     fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
     assert_ok(pair_write(&pair, 8, 1));
-    expect_loss(&pair, 0, "its host no longer answers");
+    expect_loss(&pair, 0,
+                "retries exceeded: its host no longer answers, to GID 10.9.0.1 over "
+                "fake0");
     contains(pair.logged, "GID 3 (10.9.0.1) on fake0 to rank 1");
     contains(pair.logged, "at GID 10.9.0.1:");
     expect_loss(&pair, 1, "closed its connection");
@@ -408,8 +455,7 @@ static int waited_for(struct pair *pair, int side)
     char path[64], line[128];
     int n = 0;
 
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
-             inside(pair, side)->oob.epoll);
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", inside(pair, side)->oob.epoll);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof(line), file))
