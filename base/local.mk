@@ -33,6 +33,7 @@ libbase_la_SOURCES = \
 	base/plain.c base/plain.h \
 	base/process.c base/process.h \
 	base/proof.c base/proof.h \
+	base/rdma_counters.c base/rdma_counters.def base/rdma_counters.h \
 	base/release.c base/release.h \
 	base/quiet.c base/quiet.h \
 	base/quota.c base/quota.h \

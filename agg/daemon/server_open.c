@@ -201,6 +201,8 @@ static trib_status_t view(void *arg, struct trib_service_view *out)
     if (st != TRIB_OK)
         return st;
     trib_process_view(&out->process);
+    out->n_rdma =
+        (uint32_t)trib_rdma_counters_all("", out->rdma, TRIB_RDMA_PORTS_SHOWN);
     if (s->archive)
         archive_view(s->archive, &out->snapshots);
     const int n_workers =

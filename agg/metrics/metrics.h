@@ -20,6 +20,7 @@
 
 #include "agg/jobs/jobs.h"
 #include "base/cpu.h"
+#include "base/rdma_counters.h"
 
 enum trib_job_counter {
 #define TRIB_METRICS_JOB(id, name, unit, help) TRIB_JOB_COUNTS_##id,
@@ -291,6 +292,8 @@ struct trib_snapshots_view {
     struct trib_snapshot_row *rows;
 };
 
+#define TRIB_RDMA_PORTS_SHOWN 16
+
 struct trib_service_view {
     uint64_t now_ns;
     uint64_t uptime_ns;
@@ -306,6 +309,8 @@ struct trib_service_view {
     struct trib_job_view *jobs;
     struct trib_process_view process; /* filled by the caller: see trib_process_view */
     struct trib_snapshots_view snapshots; /* filled by the caller, rows by malloc */
+    uint32_t n_rdma;
+    struct trib_rdma_counters rdma[TRIB_RDMA_PORTS_SHOWN]; /* filled by the caller */
     uint32_t n_threads;
     struct trib_thread_view *threads; /* allocated by the caller, with malloc */
 };

@@ -162,6 +162,26 @@ static json_t *threads_json(const struct trib_service_view *view)
     return all;
 }
 
+static json_t *rdma_json(const struct trib_service_view *view)
+{
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < view->n_rdma; i++) {
+        const struct trib_rdma_counters *port = &view->rdma[i];
+        json_t *o = json_object(), *counters = json_object();
+        for (int c = 0; c < TRIB_RDMA_COUNTERS; c++)
+            if (port->has[c])
+                json_object_set_new(counters,
+                                    trib_rdma_counter_name((enum trib_rdma_counter)c),
+                                    count_json(port->count[c]));
+        json_object_set_new(o, "device", name_json(port->device));
+        json_object_set_new(o, "port", json_integer(port->port));
+        json_object_set_new(o, "counters", counters);
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
 static json_t *process_json(const struct trib_process_view *p)
 {
     if (!p->known)
@@ -263,6 +283,7 @@ char *trib_metrics_json(const struct trib_service_view *view)
     json_object_set_new(o, "refused", reasons_json(view, TRIB_SERVICE_COUNTS_REFUSED));
     json_object_set_new(o, "lost", reasons_json(view, TRIB_SERVICE_COUNTS_LOST));
     json_object_set_new(o, "threads", threads_json(view));
+    json_object_set_new(o, "rdma", rdma_json(view));
     json_object_set_new(o, "process", process_json(&view->process));
     json_object_set_new(o, "snapshots", snapshots_json(&view->snapshots));
     json_object_set_new(o, "time_bounds_s", bounds);

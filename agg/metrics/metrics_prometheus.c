@@ -154,6 +154,28 @@ static void put_threads(FILE *to, const struct trib_service_view *v)
                 v->threads[i].passes);
 }
 
+static void put_rdma(FILE *to, const struct trib_service_view *v)
+{
+    static const char name[] = "tribd_rdma_port_events_total";
+
+    if (!v->n_rdma)
+        return;
+    put_help(to, name, "counter",
+             "Congestion and losses that RDMA ports of the host counted, for all "
+             "programs.");
+    for (uint32_t i = 0; i < v->n_rdma; i++) {
+        const struct trib_rdma_counters *port = &v->rdma[i];
+        for (int c = 0; c < TRIB_RDMA_COUNTERS; c++) {
+            if (!port->has[c])
+                continue;
+            fprintf(to, "%s{device=\"", name);
+            put_label(to, port->device);
+            fprintf(to, "\",port=\"%d\",counter=\"%s\"} %" PRIu64 "\n", port->port,
+                    trib_rdma_counter_name((enum trib_rdma_counter)c), port->count[c]);
+        }
+    }
+}
+
 static void put_service(FILE *to, const struct trib_service_view *v)
 {
     put_help(to, "tribd_build_info", "gauge", "Version, as a label.");
@@ -175,6 +197,7 @@ static void put_service(FILE *to, const struct trib_service_view *v)
     put_times(to, "tribd_" #name, NULL, &v->times[TRIB_TIME_##id]);
 #include "agg/metrics/metrics.def"
     put_threads(to, v);
+    put_rdma(to, v);
 }
 
 /* --- jobs --- */

@@ -138,13 +138,21 @@ static trib_status_t examine_all(struct trib_doctor *d)
         return st;
     for (int r = 0; r < d->size; r++)
         end_texts(&d->cards[r]);
-    if (trib_doctor_first(d, d->rank) == d->rank)
+    const bool first = trib_doctor_first(d, d->rank) == d->rank;
+    if (first)
         trib_doctor_host(d);
+    if (first)
+        trib_doctor_counters_begin(d);
     d->report.where = "*";
     if (d->rank == 0)
         trib_doctor_compare(d);
     st = d->size > 1 ? compare_clocks(d) : TRIB_OK;
-    return st == TRIB_OK ? trib_doctor_reach(d) : st;
+    if (st == TRIB_OK)
+        st = trib_doctor_reach(d);
+    d->report.where = "";
+    if (first)
+        trib_doctor_counters_end(d);
+    return st;
 }
 
 /* Gather and merge the findings of all ranks. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Declarations shared by doctor.c, doctor_consistency.c, doctor_host.c and
- * doctor_pairs.c.
+ * Declarations shared by the files of this room.
  */
 #ifndef INSPECT_DOCTOR_DOCTOR_PARTS_H
 #define INSPECT_DOCTOR_DOCTOR_PARTS_H
@@ -10,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/host.h"
+#include "base/rdma_counters.h"
 #include "comm/core/communicator.h"
 #include "comm/members/wireup.h"
 #include "inspect/doctor/doctor_report.h"
@@ -29,10 +29,14 @@ struct trib_card {
     char settings_text[400];
 };
 
+#define TRIB_DOCTOR_COUNTED_PORTS 32
+
 struct trib_doctor {
     struct trib_comm comm; /* cfg, log and err only */
     const char *folder;
     struct trib_report report;
+    struct trib_rdma_counters counters[TRIB_DOCTOR_COUNTED_PORTS]; /* at the start */
+    int n_counters;
     const struct trib_exchange *x;
     int rank;
     int size;
@@ -50,6 +54,12 @@ void trib_doctor_judge_clocks(struct trib_doctor *d, const double *apart);
 
 /** trib_doctor_host - examine this host: devices, links, libraries, limits. */
 void trib_doctor_host(struct trib_doctor *d);
+
+/** trib_doctor_counters_begin - report the counters of this host's RDMA ports. */
+void trib_doctor_counters_begin(struct trib_doctor *d);
+
+/** trib_doctor_counters_end - warn of counters that have grown since. */
+void trib_doctor_counters_end(struct trib_doctor *d);
 
 /** trib_doctor_links - list active links with their MTUs: "eth0 1500, eth1 9000". */
 void trib_doctor_links(const char *folder, char *text, size_t bytes);

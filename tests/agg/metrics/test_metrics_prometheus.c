@@ -16,12 +16,16 @@ static struct trib_service_view view_of(struct sample *s)
     assert_true(sample_create(s));
     trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_QUEUE);
     assert_ok(trib_metrics_view_mt(s->metrics, SAMPLE_T0 + 60 * SAMPLE_S, &view));
-    view.process = (struct trib_process_view){true, 4096, 9, 1024, 1250000000,
-                                              1700000000500000000};
+    view.process = (struct trib_process_view){true, 4096,       9,
+                                              1024, 1250000000, 1700000000500000000};
     view.n_threads = 1;
     view.threads = calloc(1, sizeof(*view.threads));
     assert_non_null(view.threads);
     view.threads[0] = (struct trib_thread_view){"lane0", 2500000000, 7};
+    view.n_rdma = 1;
+    view.rdma[0] = (struct trib_rdma_counters){.device = "mlx5_0", .port = 1};
+    view.rdma[0].has[TRIB_RDMA_RNR_NAK_RETRY] = true;
+    view.rdma[0].count[TRIB_RDMA_RNR_NAK_RETRY] = 12;
     return view;
 }
 
@@ -85,6 +89,8 @@ TEST(test_lines)
         "tribd_jobs_lost_total{reason=\"kicked\"} 0",
         "tribd_thread_busy_seconds_total{thread=\"lane0\"} 2.5",
         "tribd_thread_passes_total{thread=\"lane0\"} 7",
+        "tribd_rdma_port_events_total{device=\"mlx5_0\",port=\"1\","
+        "counter=\"rnr_nak_retry\"} 12",
         "process_open_fds 9",
         "process_max_fds 1024",
         "process_resident_memory_bytes 4096",
@@ -170,7 +176,8 @@ TEST(test_promtool)
     text = trib_metrics_text(&view);
     assert_promtool(text);
     assert_null(strstr(text, "\ntribd_slots 7"));
-    assert_non_null(strstr(text, "name=\"a\\nb\\\\\\\"?" "?(?} 1\\n# HELP x\","));
+    assert_non_null(strstr(text, "name=\"a\\nb\\\\\\\"?"
+                                 "?(?} 1\\n# HELP x\","));
     free(text);
     finish(&s, &view);
 }

@@ -3,6 +3,8 @@
 #include "inspect/doctor/doctor_report.h"
 #include "tests/harness/fakeroot.h"
 
+#define HW "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/"
+
 struct lines {
     int n;
     char line[64][1200];
@@ -99,6 +101,40 @@ TEST(test_good_host)
     assert_int_equal(count(&lines, "ok||open files|", "4096"), 1);
     assert_int_equal(count(&lines, "ok||file size|", "unlimited"), 1);
     assert_int_equal(count(&lines, "ok||clock|", "tsc"), 1);
+    fakeroot_remove(&root);
+}
+
+/* Port counters are reported. If one grows during the checks, a warning is added. */
+TEST(test_counters)
+{
+    static struct trib_doctor d;
+    static struct lines lines;
+    struct fakeroot root;
+    trib_finding_t f;
+
+    make_host(&root);
+    fakeroot_write(&root, HW "rp_cnp_handled", "3");
+    fakeroot_write(&root, HW "local_ack_timeout_err", "0");
+    (void)look(&root, &lines);
+    assert_int_equal(
+        count(&lines, "ok||rdma counters|mlx5_0 port 1: cnp_handled 3|", ""), 1);
+    assert_int_equal(count(&lines, "warn||rdma counters|", ""), 0);
+
+    d.folder = root.path;
+    trib_report_init(&d.report);
+    trib_doctor_counters_begin(&d);
+    fakeroot_write(&root, HW "rp_cnp_handled", "9");
+    trib_doctor_counters_end(&d); /* normal with ECN */
+    fakeroot_write(&root, HW "local_ack_timeout_err", "2");
+    trib_doctor_counters_end(&d);
+    lines.n = 0;
+    for (size_t at = 0; trib_report_next(&d.report, &at, &f);)
+        note(&lines, &f);
+    assert_int_equal(lines.n, 2);
+    assert_int_equal(count(&lines, "warn||rdma counters|mlx5_0 port 1: ",
+                           "local_ack_timeout grew by 2 "),
+                     1);
+    trib_report_free(&d.report);
     fakeroot_remove(&root);
 }
 
