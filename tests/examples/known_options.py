@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""known_options.py - the commands that pages name have options, and words of ./dev, that there are; TAP lines.
+"""known_options.py - check that the options and ./dev commands named in documents exist; prints TAP.
 
-Guides and README.md are run by run_pages.py. This is for all other pages of docs/, whose commands need hosts, devices or
-hours: a renamed option is found there, too. The programs are those of the PATH."""
+run_pages.py runs the guides and README.md. This script covers the other pages of docs/, whose commands need several
+hosts, devices or hours. The programs are found in PATH."""
 import pathlib
 import re
 import subprocess
@@ -30,7 +30,7 @@ def options_of(program):
 
 
 def commands(text):
-    """Programs with their arguments, as a page names them."""
+    """Yield the programs that a page names, with their arguments."""
     for match in SPAN.finditer(text):
         for line in re.split(END, match[1] or match[2] or match[3]):
             at = None

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_pages.py SOURCE FOLDER PAGE... - run what pages tell a reader to run, word for word; TAP lines.
+"""run_pages.py SOURCE FOLDER PAGE... - run the commands of documents exactly as printed; prints TAP.
 
-A page is one shell, in an empty folder of its own. Each fenced block has a language; a block of sh is run. Comments
-before a block say what else there is to it:
+Each page is run by one shell in an empty folder. Each fenced block has a language; blocks of sh are executed. A
+comment before a block gives its properties:
 
-    not run: WHY              of sh: it cannot run here
-    file: NAME                the block is that file
-    into: NAME before: TEXT   its lines go into that file, before the line that has the text
-    prints                    its lines are what the sh block before prints, in this order; … is anything
-    prints in any order       the same of lines that come by stdout and by stderr, which mpirun does not keep in order
-    as in: PAGE [NAME]        the same stands there, and is run, or is the file, there
-    with: PAGE NAME           that page's file is needed
-    with: PATH                that file of the sources is
-    first: COMMAND            which the reader has done
-    needs: NAME...            a program, module or path without which the sh block is left out
-    tree: PATH...             files of the sources that the page changes"""
+    not run: WHY              do not execute this sh block
+    file: NAME                write the block to this file
+    into: NAME before: TEXT   insert the block into this file, before the line that contains TEXT
+    prints                    output of the sh block before, in this order; … matches any text
+    prints in any order       the same for stdout and stderr together, whose order mpirun does not keep
+    as in: PAGE [NAME]        the block is a copy from that page, where it is executed or written to file NAME
+    with: PAGE NAME           copy the file NAME of that page first
+    with: PATH                copy this file of the sources first
+    first: COMMAND            execute this command first, which the reader is assumed to have done
+    needs: NAME...            skip the sh block if this program, module or path is missing
+    tree: PATH...             copy these files of the sources, because the page changes them"""
 import importlib.util
 import os
 import pathlib
@@ -52,7 +52,7 @@ class Page:
         self.blocks = [Block(path, match) for match in FENCE.finditer(path.read_text())]
 
     def complaints(self):
-        """A command that nobody runs looks like one of these."""
+        """Yield blocks that would silently not be executed."""
         for number, line in enumerate(FENCE.sub(lambda match: "\n" * match[0].count("\n"), self.path.read_text()).splitlines(), 1):
             if re.match(r"    \S|```", line):
                 yield f"{self.path}:{number}: a block without a fence: {line.strip()}"
@@ -75,7 +75,7 @@ class Page:
 
 
 def lacking(needs):
-    """What is not here, of what a block needs."""
+    """Return the first of these programs, modules or paths that is missing."""
     for name in (needs or "").split():
         if name.startswith("/"):
             found = os.path.exists(name)
@@ -91,7 +91,7 @@ def lacking(needs):
 
 
 def place(name, text):
-    """Shell that writes a file."""
+    """Return shell code that writes a file."""
     folder = os.path.dirname(name)
     make = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
     return f"{make}cat >{shlex.quote(name)} <<'END_OF_THE_FILE'\n{text}END_OF_THE_FILE\n"
@@ -105,7 +105,7 @@ def insert(value, text):
 
 
 def script_of(page, source, missing):
-    """The page as one shell script; N.out and N.rc are what block N says and how it ends."""
+    """Return the page as one shell script. N.out receives the output of block N, N.rc its exit code."""
     out = ["set -e -o pipefail\n"]
     for number, block in enumerate(page.blocks):
         for mark, value in block.marks:
@@ -131,7 +131,7 @@ def script_of(page, source, missing):
 
 
 def printed(wanted, said, ordered):
-    """The first of these lines that is not there, where `ordered` not behind the one before."""
+    """Return the first wanted line that is missing, or if `ordered` does not follow the one before."""
     at = 0
     lines = [line.rstrip() for line in said.splitlines()]
     for line in wanted.splitlines():

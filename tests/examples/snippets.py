@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""snippets.py SOURCE FOLDER PROGRAM... - put the C snippets that headers and documents print into programs that run them.
+"""snippets.py SOURCE FOLDER PROGRAM... - insert the C snippets of headers and documents into test programs.
 
 A program has comment lines such as
 
     /* snippet include/tributary/elastic.h: while (step < steps) */
 
-which become the snippet of that file whose first line begins so, word for word. Each program goes to FOLDER under its own name. It is an error if
-a program names a snippet that there is none of, or if no program has a snippet."""
+Each is replaced by the unchanged snippet of that file whose first line begins with the text. Programs are
+written to FOLDER under their own names. A snippet that is not found or not used by any program is an error."""
 import pathlib
 import re
 import sys
@@ -17,7 +17,7 @@ MARK = re.compile(r"^([ ]*)/\* snippet (\S+): (.*?) \*/\n", re.M)
 
 
 def blocks(lines, begins, goes_on):
-    """Runs of lines of code behind an empty line, without their indent; empty lines within a run belong to it."""
+    """Return the blocks of code lines that follow an empty line, unindented. A block may contain empty lines."""
     out, last_was_empty, block = [], True, None
     for line in [*lines, None]:
         code = line is not None and (begins if block is None else goes_on).match(line)
@@ -37,7 +37,7 @@ def of_header(path):
 
 
 def of_page(path):
-    """Indented blocks; those with a fence are run by run_pages.py."""
+    """Return the indented blocks of a page; run_pages.py runs the fenced ones."""
     text = re.sub(r"^```.*?^```$", lambda match: "\n" * match[0].count("\n"), path.read_text(), flags=re.M | re.S)
     return [block for block in blocks(text.splitlines(), re.compile(r"    (\S.*)$"), re.compile(r"    (.*\S.*)$")) if ";" in block]
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """terminal.py [--said FILE] [--signal SECONDS] COLUMNS COMMAND… - run a command on a terminal of COLUMNS columns.
 
-Prints the width of the widest line that the command wrote, in columns, and that line; FILE
-receives all output. --signal: type Ctrl-C after SECONDS. The exit code is the command's.
+Prints the widest line of the output, after its width in columns; FILE receives all output. --signal: type Ctrl-C
+after SECONDS. The exit code is the command's.
 """
 import argparse
 import fcntl

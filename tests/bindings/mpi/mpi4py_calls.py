@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions, moves and pickled objects by mpi4py: numbers that no order of additions changes."""
+"""Call mpi4py's reductions, data movement and pickled objects. The sums are exact in any order of additions."""
 import sys
 
 import numpy as np

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of others, from Debian's packages, alone and under trib-mpi: are their results the same,
-which share of their reductions does the library take, and how long do they run?
+"""Run MPI applications from Debian's packages with and without trib-mpi. Compare their results, the
+share of reductions that the library executes, and the run times.
 
   tests/bindings/mpi/mpi_apps.py [OPTION]… BUILD_DIR OUT_DIR
 
-OUT_DIR gets table.txt, runs.csv (all launches) and what the last launch of each kind said.
-A star at the results: a launch without trib-mpi failed (ends: all of them, so that nothing was compared). Exit code: 0; 1 if a result differs, a
-launch under trib-mpi fails or hangs, or a share is below 95 %."""
+Writes table.txt, runs.csv (all launches) and the output of the last launch of each kind to OUT_DIR.
+A star after the results: a launch without trib-mpi failed; "ends": all of them failed, so nothing was
+compared. Exit code: 0; 1 if a result differs, a launch under trib-mpi fails or hangs, or a share is below
+95 %."""
 import argparse
 import csv
 import dataclasses
@@ -105,14 +106,14 @@ APPS = [
 
 
 def found(pattern):
-    """The newest file of this pattern, or the program of this name; None if there is none."""
+    """Return the newest file that matches the pattern, or the program of this name; None: not found."""
     if "/" in str(pattern):
         return max(glob.glob(str(pattern)), default=None)
     return shutil.which(pattern)
 
 
 def missing(app):
-    """What the app lacks, in words, or nothing."""
+    """Return what the application needs and the host lacks, as text; empty: nothing."""
     for what in (f"mpirun.{app.mpi}", app.command[0], *app.files.values()):
         if not found(what):
             return f"{pathlib.Path(str(what)).name} is not installed (package {app.package})"
@@ -142,7 +143,7 @@ def stage(app, folder):
 
 
 def end(process):
-    """A launcher ends its ranks when it is told to end; one that does not is killed."""
+    """Terminate a launcher, which then terminates its ranks; kill it if it does not exit."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, how)
@@ -200,7 +201,7 @@ def launch(app, mode, options, folder):
 
 
 def differ(wanted, got, tolerance):
-    """The first difference of two results, in words, or nothing."""
+    """Return the first difference of two results as text; empty: none."""
     if len(wanted) != len(got):
         return f"{len(got)} lines of results, {len(wanted)} are wanted"
     for a, b in zip(wanted, got):
@@ -219,7 +220,7 @@ def alike(x, y, tolerance):
 
 
 def routed(report):
-    """(reductions that could be routed, per cent that the library did) of one launch."""
+    """Return the reductions of a launch that the library supports, and the percentage that it executed."""
     taken = left = 0
     for call in REDUCTIONS & report.keys():
         counts = report[call]
@@ -229,7 +230,7 @@ def routed(report):
 
 
 def measure(app, options, rows):
-    """All launches of one app, in turns; (launches by mode, complaints)."""
+    """Launch an application in each mode by turns. Return the launches by mode, and the failures."""
     launches = {mode: [] for mode in options.modes}
     complaints, wanted = [], None
     for number in range(options.rounds):
@@ -258,7 +259,7 @@ FORM = "{:<17} {:<7} {:>7} {:>8} {:>8} {:>10} {:>7}  {}"
 
 
 def row_of(app, launches, complaints, options):
-    """The row of the table, and whether it is well."""
+    """Return the row of the table, and whether all its checks passed."""
     times = {}
     for mode in MODES:
         good = [one.seconds for one in launches.get(mode, []) if not one.failure]

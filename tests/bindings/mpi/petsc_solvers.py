@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Poisson equation on a square by three of PETSc's solvers: iterations and the norm of the answer."""
+"""Solve a Poisson equation on a square with three PETSc solvers. Print the iterations and the solution's norm."""
 import sys
 
 import petsc4py

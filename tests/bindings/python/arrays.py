@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""arrays.py - a rank: calls and plans on arrays of each kind, beside what NumPy says."""
+"""arrays.py - one rank: compare calls and plans on each kind of array with NumPy's results."""
 import array
 import asyncio
 import sys
@@ -114,7 +114,7 @@ def plans(comm):
 
 
 def unequal(world):
-    """Ranks that give other lengths, or types, hear so; each time the communicator is over."""
+    """If lengths or types differ between ranks, all ranks get Mismatch and the communicator has failed."""
     for mine in (np.zeros(5 + world.rank), np.zeros(5, "f4" if world.rank else "i4")):
         with world.split(0) as comm:
             refused(tb.Mismatch, "disagree", comm.allreduce, mine)

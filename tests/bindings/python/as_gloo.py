@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""as_gloo.py - what process_group.py checks of lists of tensors, sparse tensors and torch's profiler: results and
-shapes are those of Gloo, and what Gloo refuses is refused."""
+"""as_gloo.py - checks of process_group.py for lists of tensors, sparse tensors and torch's profiler: results,
+shapes and rejected arguments are the same as with Gloo."""
 import torch
 import torch.distributed as dist
 from torch.autograd import profiler
@@ -20,7 +20,7 @@ def bits(i=0):
 
 
 def reduced(group):
-    """all_reduce of a list is across it: each tensor gets the result of all."""
+    """all_reduce of a list also reduces across the list: each tensor receives the result over all tensors."""
     for op in OPS:
         xs = [mine(i) for i in range(3)]
         options = AllreduceOptions()
@@ -53,7 +53,7 @@ def moved(group):
 
 
 def some(count, *row, like=torch.float32, of=40):
-    """A sparse tensor with `count` elements, some of them at one place."""
+    """Return a sparse tensor with `count` elements, some with the same index."""
     where = (mine(7, count) * of).long().unsqueeze(0)
     return torch.sparse_coo_tensor(where, (mine(8, count, *row) * 100).to(like), (of, *row))
 
@@ -70,7 +70,7 @@ def sparse(group):
 
 
 def refused(group):
-    """What Gloo refuses, too."""
+    """Arguments that Gloo rejects are rejected."""
     def other(options, **values):
         for key, value in values.items():
             setattr(options, key, value)
@@ -98,7 +98,7 @@ def refused(group):
 
 
 def shown(group, n):
-    """Names of events, less the backend's, and the shapes of their inputs."""
+    """Return the profiler's event names, without the backend's name, and the shapes of their inputs."""
     size = group.size()
     with profiler.profile(record_shapes=True) as seen:
         dist.all_reduce(mine(0), group=group)

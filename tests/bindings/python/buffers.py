@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""buffers.py - a rank: what calls and plans refuse as an array, what lies behind arrays stays as it is, and memory
-lives as long as the library uses it."""
+"""buffers.py - one rank: calls and plans reject unsuitable arrays, do not write beyond the end of an array, and
+keep its memory alive while the library uses it."""
 import array
 import asyncio
 import copy
@@ -28,13 +28,13 @@ def refused(kind, words, call, *arguments, **options):
 
 
 def guarded(n, dtype="f4"):
-    """n elements, and more behind them that nobody may touch."""
+    """Return an array of n elements, and the guard elements after it, which must not change."""
     whole = np.full(n + 400, GUARD, dtype)
     return whole[:n], whole[n:]
 
 
 class Interface:
-    """It describes memory that is freed at once, as NumPy's scalars do."""
+    """An object whose memory is freed as soon as it is described, as for NumPy's scalars."""
 
     @property
     def __array_interface__(self):
@@ -42,14 +42,14 @@ class Interface:
 
 
 class Proxy:
-    """An array somewhere else, as a column of a table is one."""
+    """An object that returns a copy as an array, as a column of a table does."""
 
     def __array__(self, *_, **__):
         return np.ones(3)
 
 
 def odd_arrays():
-    """(words of the refusal, an array that has no memory for a result)"""
+    """Yield (words of the error message, an array that cannot receive a result)."""
     frozen = np.ones(6)
     frozen.flags.writeable = False
     spread = np.lib.stride_tricks
@@ -117,7 +117,7 @@ class Subclass(np.ndarray):
 
 
 def mapped(comm):
-    """A page that the program has mapped."""
+    """Return an array in a page mapped by the program."""
     page = mmap.mmap(-1, 4096)
     x = np.frombuffer(page, "f8")
     x[:2] = comm.rank, 1
@@ -135,7 +135,7 @@ def empty(comm):
 
 
 def scalars(comm):
-    """The sum of scalars is one, and theirs is left as it was."""
+    """The sum of NumPy scalars is a scalar, and the inputs do not change."""
     n = comm.size
     for kind in (np.float64, np.float32, np.float16, np.int8, np.int64, np.uint16):
         x = kind(comm.rank + 1)
@@ -164,7 +164,7 @@ def scalars(comm):
 
 
 def lengths(comm):
-    """Of every collective: arrays that are too short, too long or of another type, in calls, plans and starts."""
+    """Every collective rejects arrays that are too short, too long or of another type, in calls, plans and starts."""
     n, r = comm.size, comm.rank
     blocks = {"allreduce": (1, 1), "reduce": (1, 1), "broadcast": (1, 1), "scan": (1, 1), "exscan": (1, 1),
               "allgather": (1, n), "reduce_scatter": (n, 1), "gather": (1, n), "scatter": (n, 1), "alltoall": (n, n)}
@@ -211,7 +211,7 @@ def lengths(comm):
 
 
 def results(comm):
-    """Of every collective as a plan, in place and not, and with counts: the right ones, and nothing behind them."""
+    """Plans of every collective, in place or not and with counts, write the right result and nothing after it."""
     n, r = comm.size, comm.rank
     counts = [2 * q + 1 for q in range(n)]
     starts = np.cumsum([0, *counts])
@@ -299,7 +299,7 @@ def options(comm):
 
 
 def kept(comm, beside):
-    """Rank 1 starts once rank 0 has tried to take the memory of its own start away."""
+    """Memory of a started plan cannot be resized or freed. Rank 1 starts after rank 0 has tried to."""
     a, b, c = array.array("d", [1, 2]), bytearray(16), np.ones(2)
     for x, resize in ((a, lambda: a.append(1)), (b, lambda: b.extend(b"more")),
                       (c, lambda: c.resize(9000, refcheck=False))):
@@ -322,7 +322,7 @@ def kept(comm, beside):
 
 
 def forgotten(comm, beside):
-    """An array, and its plan, of which nobody knows any more while the sum is under way."""
+    """An array and its plan stay alive during an operation if the program drops both."""
     x = np.ones(100000)
     there = weakref.ref(x)
     plan = comm.plan("allreduce", x)
@@ -411,7 +411,7 @@ async def dropped(comm, beside):
 
 
 def exchanges():
-    """An all-gather of the caller's that returns too little, or too much."""
+    """The caller's all-gather returns too few or too many bytes."""
     for returned in (lambda b: [b], lambda b: [b] * 3, lambda b: [b, b + b"more"], lambda b: [b, b""]):
         refused(ValueError, "bytes of each of 2 ranks", tb.init, 0, 2, allgather=returned)
     refused(ValueError, "rank and size", tb.init, allgather=lambda b: [b])
@@ -420,7 +420,7 @@ def exchanges():
 
 
 def given_back(comm, beside):
-    """Memory of the communicator that is dropped while a plan runs is freed later."""
+    """The communicator's memory that the program drops while a plan runs is freed after the run."""
     before = comm.stats()["shared_bytes"]
     a, x = comm.empty(1 << 20), np.ones(3)
     plan = comm.plan("allreduce", x)
@@ -437,7 +437,7 @@ def given_back(comm, beside):
 
 
 def closes(world):
-    """A communicator closes what was made for it; a closed one keeps nothing alive."""
+    """A communicator closes its plans; a closed one holds no references."""
     comm = world.split(0)
     there = weakref.ref(comm)
     plans = [comm.plan("allreduce", np.ones(3)) for _ in range(3)]

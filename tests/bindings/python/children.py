@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""children.py FOLDER - ranks that are children of multiprocessing, which run no atexit functions, end in order: what one
-has started when it returns is summed; when it raises, the other hears so."""
+"""children.py FOLDER - ranks are children of multiprocessing, which do not run atexit functions. If a rank returns,
+its started all-reduce completes; if it raises, the other rank gets an error."""
 import multiprocessing
 import sys
 import time

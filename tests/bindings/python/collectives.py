@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""collectives.py FOLDER - a rank: each collective of torch.distributed, by element type, operator and shape of
-the tensors, over the backend tributary: it gives what torch computes of all ranks' inputs, and what Gloo gives where
-Gloo has it, or refuses with a sentence what the lists below say. process_group.py takes some types and shapes of it."""
+"""collectives.py FOLDER - one rank: each collective of torch.distributed, by element type, operator and shape of the
+tensors, over the backend tributary. The result is what torch computes from all ranks' inputs, and the same as Gloo's
+where Gloo supports the call. The lists below name the calls that fail, with their error messages. process_group.py
+runs a part of the types and shapes."""
 import os
 import sys
 import warnings
@@ -47,7 +48,7 @@ NOT_GLOO = ["reduce_scatter", "reduce_scatter_tensor", "all_gather_into_tensor",
 
 
 def numbers(dtype, *shape, rank=RANK):
-    """Small ones, whose sums and products are exact in all types."""
+    """Return small numbers, whose sums and products are exact in all types."""
     count = 1
     for length in shape:
         count *= length
@@ -71,14 +72,14 @@ def refusal(op, dtype):
 
 
 class Case:
-    """One type, shape and operator, in one group."""
+    """A type, a shape and an operator, in a group."""
 
     def __init__(self, group, dtype, make, op="SUM"):
         self.group, self.dtype, self.make, self.name = group, dtype, make, op
         self.op = (dist._make_nccl_premul_sum(2.0) if op == "PREMUL_SUM" else getattr(dist.ReduceOp, op))
 
     def of(self, rank, k=0):
-        """The k-th input of a rank."""
+        """Return the k-th input of a rank."""
         return self.make(lambda *shape: numbers(self.dtype, *shape, rank=rank + 2 * k))
 
     def mine(self, k=0):
@@ -88,7 +89,7 @@ class Case:
         return torch.zeros_like(self.mine())
 
     def inputs(self):
-        """One for each rank."""
+        """Return one input per rank."""
         return [self.mine(k) for k in range(SIZE)]
 
     def summed(self, k=0):
@@ -175,7 +176,7 @@ MOVES = ["broadcast", "all_gather", "all_gather_coalesced", "all_gather_into_ten
 
 
 def same(case, got, expected):
-    """True if all are alike; a mean of integers may be rounded either way."""
+    """Return true if all tensors are equal; a mean of integers may be rounded up or down."""
     for x, y in zip(got, expected, strict=True):
         if x.shape != y.shape:
             return False

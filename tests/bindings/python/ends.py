@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ends.py WAY - a rank that ends in another way than by leaving.
+"""ends.py WAY - one rank of a job that does not end by closing its communicator.
 
-interrupt  the process gets SIGINT while it waits in init, or for a sum: that ends within 200 ms, on a busy machine one
-           time of several
-handlers   so do handlers of other signals, and those that were set later: what they raise is raised
-lost       rank 1 kills itself, and the others get PeerLost, which names it
-raised     rank 1 raises something in a with block, and the others do not hang
+interrupt  SIGINT ends a wait in init or for an all-reduce within 200 ms; on a busy machine, in one of several tries
+handlers   handlers of other signals, also later ones, end a wait as well, and the caller gets their exception
+lost       rank 1 kills itself, and the other ranks get PeerLost, which names it
+raised     rank 1 raises an exception in a with block, and the other ranks do not hang
 """
 import os
 import signal
@@ -19,7 +18,7 @@ import tributary as tb
 
 
 def interrupted(calls):
-    """One of several calls is interrupted soon enough."""
+    """Check that SIGINT interrupts one of several calls within 200 ms."""
     took = []
     for call in calls:
         at = time.monotonic() + 0.1
@@ -40,7 +39,7 @@ def interrupt():
 
 
 def interrupt_wait():
-    """Rank 1 comes to no sum before it is told; each try is of another communicator."""
+    """Rank 1 joins no all-reduce before the barrier. Each try uses its own communicator."""
     comm = tb.init()
     parts = [comm.split(0) for _ in range(8)]
     if comm.rank == 0:

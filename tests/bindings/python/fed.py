@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fed.py FOLDER [CASE...] - a rank: the cases of replicas.py, then what Fed refuses, by name and without a hang; the
-communicator works afterwards."""
+"""fed.py FOLDER [CASE...] - one rank: the cases of replicas.py, then usage that Fed rejects with an error message and
+without a hang. The communicator works afterwards."""
 import os
 import sys
 import warnings
@@ -37,7 +37,7 @@ def raises(words, call, *arguments, **options):
 
 
 def goes_on(t):
-    """The communicator and the Fed are as they were, and replicas alike."""
+    """Check that the communicator still works, and that training by Fed equals averaging by hand."""
     t.module.requires_grad_(True)
     t.close()
     got = weights(train(start(ByFed)))
@@ -124,7 +124,7 @@ def other_numbers_of_backwards():
 
 
 class Inside(nn.Module):
-    """All that is used lies in a checkpoint: the sums end in step()."""
+    """All used parameters are inside a checkpoint, so the all-reduces complete in step()."""
 
     def __init__(self):
         super().__init__()
@@ -165,7 +165,7 @@ def rests_cleared():
 
 
 def no_sync_again():
-    """One no_sync() may be entered twice."""
+    """The same no_sync() object may be entered twice."""
     t = start(ByFed)
     here = t.fed.no_sync()
     with here, here:
@@ -176,7 +176,7 @@ def no_sync_again():
 
 
 def other_default():
-    """What in_grad holds back is float32, whatever torch's default is."""
+    """The residual of in_grad is float32, regardless of torch's default type."""
     m = perceptron()
     torch.set_default_dtype(torch.float64)
     fed = Fed(m, sgd(m.parameters()), on.comm, "topk:ratio=0.5", small_below=0, in_grad=True)
@@ -211,7 +211,7 @@ def feedback_without_use():
 
 
 def afterwards():
-    """Gradients outlive the Fed; buffers may be each rank's own."""
+    """Gradients stay valid after Fed is closed; with broadcast_buffers=False each rank keeps its own buffers."""
     torch.manual_seed(dist.get_rank())
     m = Normal()
     own = m.norm.running_mean.add_(1 + dist.get_rank()).clone()

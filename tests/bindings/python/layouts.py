@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""layouts.py INCLUDE_DIR - each struct of tributary._ffi has the size and offsets that the
-compiler gives it; a struct that has drifted would be a crash."""
+"""layouts.py INCLUDE_DIR - each struct of tributary._ffi has the same size and offsets as in C;
+a difference would corrupt memory."""
 import ctypes
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loaders.py - a rank whose batches come from other processes, forked and spawned, while it has a plan."""
+"""loaders.py - one rank: data loader processes, forked and spawned, while the rank has a plan."""
 import os
 import sys
 
@@ -20,7 +20,7 @@ class Numbers(Dataset):
 
 
 def in_child(comm):
-    """A forked child has no part in the communicator, and hears so."""
+    """A forked child that uses the communicator gets an error."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""of_mpi4py.py - a rank of mpirun: a communicator of mpi4py's ranks, and one of some of them."""
+"""of_mpi4py.py - one rank of mpirun: communicators of all mpi4py ranks, and of some of them."""
 import numpy as np
 from mpi4py import MPI
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""process_group.py WAY FOLDER - a rank: torch.distributed on the backend tributary.
+"""process_group.py WAY FOLDER - one rank: torch.distributed on the backend tributary.
 
-all     each collective; DDP and ZeroRedundancyOptimizer beside Gloo; groups; futures
-lost    the last rank does not come in time, and later kills itself: the others hear who it was
+all     each collective; DDP and ZeroRedundancyOptimizer compared with Gloo; groups; futures
+lost    the last rank first arrives too late, then kills itself: the errors on the other ranks name it
 """
 import ctypes
 import os
@@ -133,7 +133,7 @@ def messages():
 
 
 def unpaced():
-    """A rank that has started many collectives sends before their ends: rank 1 starts none before it has received."""
+    """Starting many collectives does not block: rank 0 then sends a message, and rank 1 starts none before it arrives."""
     def under_way(call):
         if RANK == 1:
             dist.recv(torch.ones(1), 0, tag=1)
@@ -164,7 +164,7 @@ def unpaced():
 
 
 def callbacks():
-    """More callbacks than the group has threads at first wait for what a later sum gives."""
+    """More callbacks than the group's initial threads wait for the result of a later all-reduce."""
     gate, held = threading.Event(), []
 
     def wait(future):
@@ -185,7 +185,7 @@ def callbacks():
 
 
 def futures():
-    """A future whose callback waits for another sum; many sums under way at a time."""
+    """A callback of a future waits for another all-reduce; many all-reduces run concurrently."""
     x = torch.ones(4)
     first = dist.all_reduce(x, async_op=True).get_future()
     chained = first.then(lambda f: dist.all_reduce(f.value()[0], async_op=True).get_future().wait())
@@ -274,7 +274,7 @@ def refusals():
 
 
 def interrupted(call, *arguments, **options):
-    """Ctrl-C ends a call within 200 ms; on a machine that is busy one time of 10."""
+    """Check that SIGINT ends a call within 200 ms; on a busy machine, in one of 10 tries."""
     for _ in range(10):
         threading.Timer(0.06, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
@@ -285,8 +285,8 @@ def interrupted(call, *arguments, **options):
 
 
 def stopped():
-    """The last rank stops itself. Who waits for it hears so once its own patience ends, may be interrupted, and
-    may go on."""
+    """The last rank stops itself by SIGSTOP. A rank that waits for it gets Timeout after the limit of its wait, can be
+    interrupted, and completes its operations after SIGCONT."""
     pids = [None] * SIZE
     dist.all_gather_object(pids, os.getpid())
     dist.barrier()
@@ -311,7 +311,7 @@ def stopped():
 
 
 def no_second_start():
-    """The first of two all-gathers ends although the second could not be started, and its memory lasts so long."""
+    """If the second of two all-gathers fails to start, the first completes and its memory stays valid until then."""
     fail = getattr(ctypes.CDLL(None), "fail_start", None)
     if fail is None:
         return
@@ -325,7 +325,7 @@ def no_second_start():
 
 
 def two_threads():
-    """A thread that waits for a message holds up no other message."""
+    """A thread that waits for a message does not delay other messages."""
     x = torch.zeros(1)
     if RANK == 0:
         first = dist.irecv(x, 1)
@@ -342,7 +342,7 @@ def two_threads():
 
 
 def other_types():
-    """Ranks whose tensors have another type, of as many bytes, hear so."""
+    """Ranks whose tensors have different types of the same size get an error."""
     mine = torch.ones(4, dtype=torch.int32 if RANK else torch.float32)
     for call in (lambda g: dist.broadcast(mine, 0, group=g),
                  lambda g: dist.all_gather([torch.empty_like(mine) for _ in range(SIZE)], mine, group=g),
@@ -363,7 +363,7 @@ def other_types():
 
 
 def odd_memory():
-    """Tensors whose memory is not where their description says, or is replaced while it is in use."""
+    """The memory of a tensor is not as its metadata says, or is replaced during an operation."""
     cut = torch.ones(100000)
     cut.storage().resize_(40)
     for x, words in ((cut, "resized to 160 bytes"), (torch.eye(3).to_sparse_csr(), "SparseCsr"),
@@ -386,7 +386,7 @@ def odd_memory():
 
 
 def outlived():
-    """Works that last longer than their group keep it from no end, and a callback may have its last reference."""
+    """A group can be destroyed while its works still exist, and a callback may hold its last reference."""
     group = dist.new_group()
     to, source = (RANK + 1) % SIZE, (RANK - 1) % SIZE
     works = [dist.irecv(torch.ones(1), source, group=group), dist.isend(torch.ones(1), to, group=group)]
@@ -419,7 +419,7 @@ def outlived():
 
 
 def gradients():
-    """Results go to parameters, and to tensors of inference mode, without a history."""
+    """Results can be written to parameters and to tensors of inference mode, without autograd history."""
     p = nn.Parameter(torch.ones(3, 2).t())
     several = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))]
     dist.all_reduce(p)
@@ -451,7 +451,7 @@ def everything(folder):
 
 
 def late():
-    """In a group of its own, whose ranks make it at one time: its limit is also that of meeting."""
+    """The timeout of a group also limits its rendezvous: the last rank arrives after it."""
     group = dist.new_group(timeout=timedelta(seconds=4))
     if RANK == SIZE - 1:
         time.sleep(6)

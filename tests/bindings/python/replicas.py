@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""replicas.py - what programs do with DistributedDataParallel, after the cases of PyTorch's own tests of it, done by Fed, by
-Hook and by DDP over the backend. Each gives what averaging by hand gives, or says why not."""
+"""replicas.py - usage of DistributedDataParallel, covering the cases of PyTorch's tests, by Fed, by Hook and by DDP
+over the backend. Each computes the same as averaging by hand, or fails with the expected error."""
 import contextlib
 import copy
 import types
@@ -23,7 +23,7 @@ on = types.SimpleNamespace(comm=None, other=None, backend=None)  # two communica
 # ---- ways to train ---------------------------------------------------------------------
 
 class ByHand:
-    """Gradients are averaged where step() wants them, one by one: what is right."""
+    """The reference: average the gradients one by one in step()."""
 
     def __init__(self, module, optimizer, **_):
         self.module = self.net = module
@@ -101,7 +101,7 @@ class ByFed(ByHand):
 
 
 class InGrad(ByFed):
-    """A codec that sends all; what it holds back is nothing."""
+    """A codec that sends all elements, so residuals are zero."""
 
     codec, options = "topk:ratio=1", {"in_grad": True, "small_below": 0}
 
@@ -269,7 +269,7 @@ def gradients_replaced(way):
 
 
 def optimizers_own_step(way):
-    """As torch's GradScaler calls it."""
+    """Call the optimizer's own step(), as torch's GradScaler does."""
     t = start(way)
     for step in range(3):
         t.zero_grad()
@@ -301,7 +301,7 @@ def batch_norm(way):
 
 
 class Branches(nn.Module):
-    """A branch for odd ranks, one for some steps, one for nobody, and a frozen layer."""
+    """A branch used by odd ranks, one used in some steps, one never used, and a frozen layer."""
 
     def __init__(self):
         super().__init__()
@@ -322,7 +322,7 @@ def branches(way):
 
 
 def no_loss_on_one_rank(way):
-    """One that DDP waits for without end."""
+    """Only rank 0 calls backward() in a step, for which DDP would wait forever."""
     if issubclass(way, ByDdp):
         raise NotImplementedError("each rank calls backward() with DDP")
     t = start(way)
@@ -409,7 +409,7 @@ def sparse(way):
 
 
 class Odd(nn.Module):
-    """Parameters without elements or dimensions, transposed, expanded, and of memory in another order."""
+    """Parameters without elements, without dimensions, transposed, expanded, and in another memory format."""
 
     def __init__(self):
         super().__init__()
@@ -444,7 +444,7 @@ def penalty_on_gradients(way):
 
 
 def frozen_later(way):
-    """With gradients of zeros a parameter moves on by momentum, as in torch; with None it stays."""
+    """Momentum keeps changing a parameter whose gradient is zero, as in torch, but not if it is None."""
     if way is InGrad:
         raise NotImplementedError("what a codec holds back of a parameter comes later")
     t = start(way, find_unused_parameters=True)
@@ -494,7 +494,7 @@ def states_loaded(way):
 
 
 def moved_there_and_back(way):
-    """The accumulators of gradients, on which hooks hang, are others then."""
+    """Converting a model to another type and back replaces the gradient accumulators that hold the hooks."""
     t = train(start(way), 1)
     if isinstance(t, ByDdp):
         raise NotImplementedError("DDP is made anew after the model has moved")
@@ -503,7 +503,7 @@ def moved_there_and_back(way):
 
 
 def through_two_models(way, apart=False):
-    """The generator's step of a GAN goes through the discriminator."""
+    """The generator's backward pass of a GAN also goes through the discriminator."""
     def critic():
         return nn.Sequential(nn.Linear(3, 140), nn.Tanh(), nn.Linear(140, 130), nn.Linear(130, 1))
 
@@ -541,7 +541,7 @@ REFUSED = {
 
 
 def weights(trained):
-    """Of all the models; and closes what made them."""
+    """Return the weights of all models, and close their trainers."""
     trained = trained if isinstance(trained, tuple) else (trained,)
     for t in trained:
         t.close()

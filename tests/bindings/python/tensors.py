@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tensors.py - a rank: which tensors are refused, and what torch is told of those that the library writes."""
+"""tensors.py - one rank: rejected tensors, and notifying autograd of tensors that the library writes."""
 import copy
 import gc
 import sys
@@ -64,7 +64,7 @@ def kinds(comm):
 
 
 def told(comm):
-    """What back-propagation has saved was changed: torch refuses to use it."""
+    """If the library writes a tensor that autograd has saved, backward() raises an error."""
     x, w, out = torch.ones(3), torch.ones(3, requires_grad=True), torch.zeros(3)
     for write in (lambda: comm.allreduce(x), lambda: comm.broadcast(x), lambda: comm.allgather(out[:1], x[: comm.size]),
                   lambda: comm.plan("allreduce", x).run(), lambda: comm.plan("allreduce", out).start(out, x).wait()):
@@ -77,7 +77,7 @@ def told(comm):
 
 
 def kept(comm, beside):
-    """Rank 1 starts once rank 0 has tried to take the memory of its own start away."""
+    """Memory of a started plan cannot be resized or freed. Rank 1 starts after rank 0 has tried to."""
     for dtype in (torch.float32, torch.bfloat16):
         x = torch.ones(1000, dtype=dtype)
         plan = comm.plan("allreduce", x)
@@ -122,7 +122,7 @@ def copies(comm):
 
 
 def closes(world):
-    """A communicator closes a Fed, and one that was dropped, and gradients stay."""
+    """Closing a communicator closes its Feds, also dropped ones; gradients stay valid."""
     comm = world.split(0)
     models = [nn.Linear(3, 3) for _ in range(2)]
     kept, dropped = (Fed(m, torch.optim.SGD(m.parameters(), lr=0.1), comm) for m in models)
@@ -138,7 +138,7 @@ def closes(world):
 
 
 class Bucket:
-    """Of DDP's: two parameters with the same gradient."""
+    """A bucket of DDP with two parameters that have the same gradient."""
 
     def __init__(self, parameters, gradient):
         self._parameters, self._flat = parameters, torch.cat([gradient, gradient])
@@ -154,7 +154,7 @@ class Bucket:
 
 
 def named(comm):
-    """Parameters whose names end alike, or begin alike, draw random numbers of their own."""
+    """Parameters with the same start or end of the name get different random numbers."""
     long = "a_block_" * 12
     for one, two in (("first_" + long, "second_" + long), (long + "_first", long + "_second"), ("größe", "große")):
         model = nn.Module()

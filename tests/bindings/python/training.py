@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""training.py FOLDER - a rank: DDP's hook and Fed on a small network, beside Gloo's sums."""
+"""training.py FOLDER - one rank: DDP's hook and Fed on a small network, compared with Gloo."""
 import os
 import sys
 
@@ -57,7 +57,7 @@ def replicas_alike(model):
 
 
 def same(mine, gloos):
-    """Two ranks: the same bits. More are added in another order than Gloo's."""
+    """With two ranks results are bitwise equal; with more, Gloo adds in another order."""
     return torch.equal(mine, gloos) if dist.get_world_size() == 2 else torch.allclose(
         mine, gloos, rtol=1e-4, atol=1e-5)
 
@@ -102,7 +102,7 @@ def codecs(comm):
 
 
 def kept_by_parameter(comm):
-    """The first step's buckets are not those of later ones: what was held back stays."""
+    """Residuals are kept although DDP forms other buckets after the first step."""
     model = DDP(net(), bucket_cap_mb=0.1)
     hook = Hook(comm, "topk:ratio=0.01", small_below=1000, model=model)
     by_ddp(comm, hook, 1, model)
@@ -129,7 +129,7 @@ def policy(comm):
 
 
 def goes_on(comm, folder):
-    """Four steps, or two, a state in a file, and two more: the same bits."""
+    """Four steps, and two steps, a saved and loaded state and two more, are bitwise equal."""
     path = os.path.join(folder, f"state{comm.rank}")
     whole = weights(by_ddp(comm, Hook(comm, "topk:ratio=0.05", small_below=1000), 4))
     model = DDP(net(), bucket_cap_mb=0.1)
@@ -154,7 +154,7 @@ def goes_on(comm, folder):
 
 
 def accumulates(comm):
-    """Two backwards without a sum between them are one of both."""
+    """Two backward passes without an all-reduce between them equal one pass of both losses."""
     model = net()
     fed = Fed(model, torch.optim.SGD(model.parameters(), lr=0.1), comm)
     fed.zero_grad()
@@ -171,7 +171,7 @@ def accumulates(comm):
 
 
 def in_grad(comm):
-    """What is held back stays in p.grad, and training has the same bits."""
+    """With in_grad the residual stays in p.grad, and training is bitwise equal."""
     options = dict(small_below=1000, policy=[("last.*", "int8")])
     for codec in ("topk:ratio=0.05", "dgc:ratio=0.05+qsgd"):
         plain, by_plan = by_fed(comm, codec, 5, **options)
@@ -206,14 +206,14 @@ def refused(kind, call, *arguments):
 
 
 def spoiled(state):
-    """The state of a plan with one byte changed."""
+    """Return the state of a plan with one byte changed."""
     data = bytearray(state["bytes"])
     data[-1] ^= 1
     return dict(state, bytes=bytes(data))
 
 
 def equal(one, two):
-    """States, and what they consist of."""
+    """Return true if two states are equal, recursively."""
     if isinstance(one, torch.Tensor):
         return torch.equal(one, two)
     if isinstance(one, dict):
@@ -224,7 +224,7 @@ def equal(one, two):
 
 
 def fed_stays(comm):
-    """A refused state changes nothing: neither the optimizer, nor codecs, nor residuals."""
+    """A rejected state does not change the optimizer, codecs or residuals."""
     for in_grad_too in (False, True):
         _, fed = by_fed(comm, "topk:ratio=0.05", 3, small_below=1000, in_grad=in_grad_too)
         state = fed.state_dict()
@@ -254,7 +254,7 @@ def fed_stays(comm):
 
 
 def hook_stays(comm):
-    """A refused state changes no plan; a state that is not needed yet is not lost."""
+    """A rejected state does not change a plan; a loaded state is kept until its plan exists."""
     def hook_of():
         model = DDP(net(), bucket_cap_mb=0.1)
         return model, Hook(comm, "topk:ratio=0.05", small_below=1000, model=model)

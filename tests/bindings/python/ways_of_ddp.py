@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ways_of_ddp.py - what process_group.py checks of DistributedDataParallel: each way to use it has the losses that it
-has over Gloo, bit by bit with two ranks, and the same parameters on all ranks."""
+"""ways_of_ddp.py - checks of process_group.py for DistributedDataParallel: each kind of usage has the same losses as
+with Gloo, bitwise equal with two ranks, and the same parameters on all ranks."""
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 class Net(nn.Module):
-    """A branch that some steps leave out, and parameters of two types."""
+    """A branch that some steps skip, and parameters of two types."""
 
     def __init__(self):
         super().__init__()
@@ -86,7 +86,7 @@ def uneven(group):
 
 
 def sharded(group):
-    """ZeroRedundancyOptimizer with ranks that end at different steps, and its state on one rank."""
+    """ZeroRedundancyOptimizer with ranks that finish after different numbers of steps, and its state on one rank."""
     run = Run(group, zero=True)
     with Join([run.net, run.optimizer]):
         for _ in range(2 + run.rank):
