@@ -55,7 +55,7 @@ for transport in shm tcp; do
     run 4 same
     prints "rank 2 is named" $code any "rank 2 differs" any "all are the same"
     run 4 abort_all
-    prints "all ranks are told, and continue" 0 4 'rank 2 .*has called trib_comm_abort: the loss is NaN' \
+    prints "all ranks get the error and continue" 0 4 'rank 2 .*has called trib_comm_abort: the loss is NaN' \
         4 'of 4 continues'
     # 3 * 2^62, which is unsigned; (1 + 2 + 4) / 3 = 2.33, nearest 2.25
     run 3 elements
@@ -78,7 +78,7 @@ for transport in shm tcp; do
     prints_words "the union of three ranks" "[0] 500000: 2 [0] 500001: 2 [0] 500002: 2 [0] 7: 12"
     # SIGKILL kills rank 0.
     run "4 --grace 50" lost_rank
-    prints "three ranks go on" 137 3 'of 3 has done 20 steps' any 'rank 0 .*is lost'
+    prints "three ranks continue" 137 3 'of 3 has done 20 steps' any 'rank 0 .*is lost'
     run "4 --grace 50" rewind
     prints "and so do their plans" 137 3 'of 3: 20 steps'
     run 3 grouped
@@ -98,7 +98,7 @@ export TRIB_TRANSPORT='tcp+corrupt:nth=7,least=4096'
 TRIB_CHECK=sum run 3 checked
 prints "a damaged chunk is named" any any "sent chunk [0-9]*, damaged in transit"
 TRIB_CHECK=none run 3 checked
-prints "without the check nobody is told" 0 0 "damaged"
+prints "without the check no rank gets an error" 0 0 "damaged"
 unset TRIB_TRANSPORT
 
 # SIGINT to one rank ends the wait of all ranks, and all report its number.

@@ -29,7 +29,7 @@ kill -KILL "${daemon_pid[one]}"
 wait "${daemon_pid[one]}"
 again one
 safe && [ "$(grep -c 'version 4000, 4000 steps: success' "$said")" = 2 ]
-result $? "the next run goes on there, also after a kill -9"
+result $? "the next run continues from there, also after kill -9"
 "$build/agg/daemon/tribctl" --config "$dir/one.conf" forget safe steps >"$said" 2>&1
 grep -q "1 snapshot removed" "$said" && [ -z "$(ls "$dir/snapshots")" ]
 result $? "tribctl forget removes it"

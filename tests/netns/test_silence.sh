@@ -67,5 +67,5 @@ sleep 3
 result $? "a link that is down for 3 s: both ranks wait"
 net_switch ip link set port1 up
 net_ended 100 0 1 && [ "$(net_status 0)" = 0 ] && [ "$(net_status 1)" = 0 ]
-result $? "and then go on: no error, the sums are right"
+result $? "and then continue: no error, correct sums"
 finish

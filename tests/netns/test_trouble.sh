@@ -97,10 +97,10 @@ net_mend
 net_drop 1 meta l4proto udp
 TRIB_STOP_TIMEOUT_MS=500 net_job "$perf" allreduce --sizes 64K --iters 10000000
 within 30 says 1 "no heartbeat from rank 0" "allow UDP"
-result $? "heartbeats are dropped: a rank that hears none says so"
+result $? "heartbeats are dropped: a rank that receives none logs it"
 sleep 1
 [ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]
-result $? "and both ranks go on"
+result $? "and both ranks continue"
 net_kill TERM 0 0
 net_ended 60 0 1
 net_mend
@@ -148,7 +148,7 @@ within 20 says 0 "rejected an unauthenticated peer" && within 20 says 1 "rejecte
 result $? "strangers at the ports of both ranks are turned away"
 sleep 0.3
 [ ! -e "$net_dir/rank0.status" ] && [ ! -e "$net_dir/rank1.status" ]
-result $? "and both ranks go on"
+result $? "and both ranks continue"
 net_kill TERM 0 0 # the other rank ends, too
 net_ended 60 0 1
 
@@ -157,5 +157,5 @@ net_job_start 0 "$perf" allreduce --sizes 8 --iters 3
 within 30 listens 0 "$net_port"
 net_rank 2 1 3 "$perf" allreduce --sizes 8 --iters 3 >"$net_dir/rank1.out" 2>&1
 [ $? = 1 ] && net_ended 60 0 && says 0 "3 ranks" host2 && says 1 "3 ranks" host0
-result $? "a rank of a job of another size: both are told by name"
+result $? "a rank of a job of another size: both errors name the other rank"
 finish

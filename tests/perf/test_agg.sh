@@ -126,7 +126,7 @@ try "an odd size" 2 "not a whole number of float32" --sizes 6
 try "a codec that does not exist" 2 "--codec 'nonsense' is invalid" --codec int8 --codec nonsense
 try "a word" 2 "accepts only options, not 'allreduce'" allreduce
 try "two services" 2 "leave out --tribd" --service 127.0.0.1:1
-expect "a process that is none" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305
+expect "a process that does not exist" 2 "not the id of a process" "${agg[@]}" --service 127.0.0.1:1 --tribd-pid 4194305
 expect "a process without a service" 2 "name it with --service" "${agg[@]}" --tribd-pid $$
 expect "a program that does not exist" 1 \
     "trib-perf: cannot start a local tribd: cannot start /no/such/tribd: No such file" \

@@ -108,5 +108,5 @@ sleep 0.3 # after its first samples
 kill -INT "$pid"
 wait "$pid"
 [ $? = 130 ] && grep -qE "interrupted: only [12] of 3 sizes" "$said" && grep -q '"interrupted": true' "$dir/some.json"
-result $? "a measurement ends with what it has so far"
+result $? "an interrupted measurement prints its results so far"
 finish

@@ -128,7 +128,7 @@ for words in "<h2>Scaling</h2>" "link, 10 Gbit/s" "computing by the same thread"
 done
 ! grep -q "^no " "$said"
 result $? "and has all the others"
-expect "a rate that is none" 2 "is not a rate such as 10gbit" "$perf" "${sum[@]}" --link 10
+expect "an invalid rate" 2 "is not a rate such as 10gbit" "$perf" "${sum[@]}" --link 10
 report "a page on standard output" 0 "<h1>allreduce f32 sum, 2 ranks</h1>" "$dir/old.json" --output=-
 report "no output" 2 "-o FILE" "$dir/old.json"
 report "no file" 2 "RESULTS.json -o" -o "$dir/no.html"

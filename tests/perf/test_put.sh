@@ -78,7 +78,7 @@ for words in 'GET / HTTP/1.0\r\n\r\n' '' 'PbrT\001\000\000\000\377\377\377\377\0
     (exec 3<>"/dev/tcp/127.0.0.1/$port" && printf "$words" >&3)
 done
 put "a client after strangers" 0 "200001 B" "127.0.0.1:$port" "${quick[@]}"
-served "strangers are told of" 0 "does not use the protocol of trib-perf put"
+served "unknown peers are logged" 0 "does not use the protocol of trib-perf put"
 
 put "a file that cannot be" 2 "cannot write /no/such/place" --csv /no/such/place/x.csv
 put "a transport that is none" 1 'no transport is called "smh"' --transport smh

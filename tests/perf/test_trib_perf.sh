@@ -140,7 +140,7 @@ try "explain" 0 "chunk" allreduce -n 2 --explain --iters 3 --sizes 64K
 TRIB_CODEK=bf16 try "a variable that is no setting" 0 "did you mean TRIB_CODEC?" \
     allreduce -n 2 --iters 3 --sizes 8
 [ "$(grep -c TRIB_CODEK "$said")" = 2 ]
-result $? "is told once by each rank"
+result $? "is printed once by each rank"
 
 try "csv on standard output" 0 "allreduce,auto" allreduce -n 2 --csv - "${quick[@]}"
 [ "$(wc -l <"$said")" -eq 4 ]

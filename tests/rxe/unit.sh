@@ -308,7 +308,7 @@ check "systemd: wrong settings are an error in the journal" says_what_is_wrong
 if command -v munged >/dev/null; then
     check "systemd: munge starts" start_munge
     check "systemd: by munge it takes a job of root" takes_root
-    check "systemd: and none of another user" takes_no_other
+    check "systemd: and no job of another user" takes_no_other
     check "systemd: but of those named since" takes_another
 else
     number=$((number + 1))

@@ -80,7 +80,7 @@ if "${nobody[@]}" unshare -U -r true >"$said" 2>&1; then
 fi
 
 # An intermediate program closes unknown descriptors.
-expect "a rank that cannot find the meeting place is told of --root" any \
+expect "a rank without a rendezvous gets the hint --root" any \
     "trib-run --root HOST:PORT" "${nobody[@]}" "$run" -n 2 -- unshare -U -r bash -c \
     'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ "$fd" -lt 3 ] || eval "exec $fd>&-"; done
      exec "$@"' - "$build/examples/sum"

@@ -17,7 +17,7 @@ cat >"$dir/look.py" <<'PYTHON'
 """FILE RANKS LANE... - is it a trace of so many ranks that have these lanes?
 
 Spans of a lane nest, none is shorter than nothing, and sums of 1 MiB overlap on all
-ranks, as they are on one clock. Prints what is told of each clock."""
+ranks, as they are on one clock. Prints the message about each clock."""
 import collections, json, sys
 
 events = json.load(open(sys.argv[1]))["traceEvents"]
@@ -95,7 +95,7 @@ if unshare --fork --time --monotonic 1000 true 2>"$said"; then
         exec "$@"' sh "$perf" "${sum[@]}"
     look "its operations are beside those of rank 0" "$dir/clock.json" 2 "${stages[@]}"
     grep -qE '^1 clock \+(999|1000)[0-9]{6} us, within' "$said"
-    result $? "and its offset is told"
+    result $? "and its offset is printed"
 else
     skip "a rank with another clock" "$(head -n 1 "$said")"
 fi

@@ -14,10 +14,10 @@ TRIB_CHUNK=64K expect "origin of a setting" 0 "environment" "$info" --config
 TRIB_CHUNK=64K expect "summary shows what was set" 0 "TRIB_CHUNK" "$info"
 TRIB_CHUNK=lots expect "an impossible setting" 1 "TRIB_CHUNK" "$info"
 grep -q "^! *TRIB_CHUNK=lots in the environment" "$said" && grep -q "slots per link" "$said"
-result $? "the summary is whole all the same"
+result $? "the summary is still complete"
 TRIB_CHUNK='' expect "an empty setting" 1 "! TRIB_CHUNK" "$info" --config
 grep -q "^  TRIB_WINDOW " "$said"
-result $? "the other settings are listed all the same"
+result $? "the other settings are still listed"
 TRIB_CHUNK=7 expect "an impossible setting as json" 1 \
     '"fault": "TRIB_CHUNK=7 in the environment' "$info" --json --config
 TRIB_CODEC=qsdg expect "a misspelt codec" 1 "! TRIB_CODEC" "$info" --config
@@ -39,7 +39,7 @@ grep -q "^  TRIB_CHUNK " "$said" && grep -q '^! .*did you mean "chunk"' "$said"
 result $? "is marked among all settings"
 TRIB_CODEK=bf16 expect "a variable that is no setting" 0 "did you mean TRIB_CODEC?" "$info"
 [ "$(grep -c TRIB_CODEK "$said")" = 1 ]
-result $? "is told once"
+result $? "is printed once"
 expect "memory" 0 "slots per link   324 KiB" "$info" --memory
 grep -qE "memory free +[0-9]+ KiB" "$said"
 result $? "and what this host has free"

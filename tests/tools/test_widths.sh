@@ -41,5 +41,5 @@ grep -q "p99.9" "$dir/seen" && ! grep -q "not shown" "$dir/seen"
 result $? "--wide has all columns"
 expect "and a pipe" 0 "p99.9" "$perf" allreduce -n 2 --sizes 8 --iters 3
 ! grep -q "not shown" "$said"
-result $? "which says nothing of it"
+result $? "which does not mention it"
 finish

@@ -41,7 +41,7 @@ if ! missing jq "the dashboard is one of Grafana's"; then
     jq -e '.schemaVersion > 30 and (.panels | length) > 8 and ([.panels[].id] | length == (unique | length)) and
            all(.panels[]; .title and .description and (.targets | length) > 0 and .gridPos.x + .gridPos.w <= 24)' \
         "$contrib/grafana/tribd.json" >"$said"
-    result $? "the dashboard is one of Grafana's, and each panel says what it shows"
+    result $? "the dashboard is valid for Grafana, and each panel has a description"
 fi
 
 if "$python" -c 'import yaml' 2>/dev/null; then

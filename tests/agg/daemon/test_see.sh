@@ -37,7 +37,7 @@ expect "too many words" 2 "too many arguments for 'drain'" "$build/agg/daemon/tr
 expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/agg/daemon/tribctl" drain
 export TRIBD_HTTP=127.0.0.1:1
 expect "no tribd" 1 "cannot reach a tribd at 127.0.0.1:1" "$build/agg/daemon/tribctl" status
-TRIBD_SOCKET=$dir/none expect "no tribd to be told" 1 "$dir/none: No such file" "$build/agg/daemon/tribctl" drain
+TRIBD_SOCKET=$dir/none expect "tribctl without a tribd" 1 "$dir/none: No such file" "$build/agg/daemon/tribctl" drain
 unset TRIBD_HTTP
 
 TRIBD_LOG_FORMAT=xml expect "a format of the log that there is none of" 2 "log_format is xml: it must be text or json" \
@@ -70,7 +70,7 @@ fi
 result $? "its socket is for its owner alone"
 expect "a second tribd does not take the socket" 2 "another tribd listens at $dir/socket" env \
     TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/agg/daemon/tribd" --config "$dir/conf"
-expect "what is no socket stays" 2 "exists and is not a socket" env TRIBD_SOCKET="$dir/key" \
+expect "a file that is not a socket is kept" 2 "exists and is not a socket" env TRIBD_SOCKET="$dir/key" \
     TRIBD_LISTEN=127.0.0.1:$((port + 2)) TRIBD_HTTP= "$build/agg/daemon/tribd" --config "$dir/conf"
 
 export TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$dir/key
@@ -124,7 +124,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
         result $? "bytes and operations over $transport add up, also once it is gone"
     done
     shows '.events | .jobs_admitted == 2 and .jobs_lost == 0 and .jobs_refused == 0 and .connections == 2'
-    result $? "two jobs have come and gone"
+    result $? "two jobs were admitted and have ended"
 
     # --- while it runs ---
 
@@ -176,7 +176,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     kill -CONT "$late"
     grown="([.jobs[0].late[]] | sort_by(.rank) | map(.sum_s) | [.[0] - ${before}[0], .[1] - ${before}[1]])"
     within 5 shows "${grown}[$rank] > 1 and .jobs[0].lag_seconds.counts[10] >= 1"
-    result $? "it goes on: its lag is counted"
+    result $? "it continues: its lag is counted"
     shows "${grown} | .[$rank] > .[1 - $rank]" && shows ".jobs[0].late | .[0].sum_s >= .[1].sum_s"
     result $? "that of the other rank is less, and the latest rank comes first"
 
@@ -235,7 +235,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     fi
     kill -CONT "$late"
     within 20 shows '.jobs[0].operation | . == null or (.stuck | not)'
-    result $? "it goes on: nothing is stuck"
+    result $? "it continues: nothing is stuck"
 
     # --- jobs that wait, are refused, or have no key ---
 
@@ -249,7 +249,7 @@ if ! missing curl "numbers add up" && ! missing jq "numbers add up"; then
     result $? "a wrong key is counted"
     TRIB_SERVICE_WAIT_MS=60000 job next --sizes 64K --iters 100000000
     within 10 says ' next +key +queued .* position 1 in the queue$' jobs
-    result $? "tribctl jobs shows who waits"
+    result $? "tribctl jobs shows the queued jobs"
 
     # --- kick and drain ---
 

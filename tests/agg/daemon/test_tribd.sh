@@ -47,7 +47,7 @@ check "a line too long" 2 "line 2 is longer than 197 characters" \
     "slots = 1" "users = $(head -c 300 /dev/zero | tr '\0' u)"
 check "a setting that stands there twice" 2 "slots is set twice" "slots = 1" "jobs = 1" "slots = 2"
 check "a value of two lines" 2 "users is set twice" "users = root" "  daemon"
-check "an address that is none" 2 'listen: "nowhere" is not host:port' "listen = nowhere"
+check "an invalid address" 2 'listen: "nowhere" is not host:port' "listen = nowhere"
 check "no address" 2 "listen is empty" "listen ="
 check "a name that nobody knows" 2 "listen: cannot resolve nohost.invalid" "listen = nohost.invalid:4700"
 check "the line of a mistake" 2 'line 2: unknown setting "lisen"; did you mean listen?' "slots = 1" "lisen = *:1"
@@ -55,7 +55,7 @@ expect "a folder for a file" 2 "cannot be read: Is a directory" "$tribd" --confi
 TRIB_TRANSPORT=vers expect "a transport for all jobs that is none" 2 'no transport is called "vers"' "$tribd" --check-config
 TRIBD_LISTN=x expect "a variable that means nothing" 2 "unknown environment variable TRIBD_LISTN; did you mean TRIBD_LISTEN?" \
     "$tribd" --config "$dir"
-check "an address for HTTP that is none" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
+check "an invalid address for HTTP" 2 'http: "1:2:3" is not host:port' "http = 1:2:3"
 check "a name for HTTP" 2 'HTTP on "agg0": use *, localhost or a numeric' "http = agg0:4780" "auth = none"
 check "HTTP everywhere" 0 "http = *:4780" "http = *:4780" "auth = none"
 check "a method that does not exist" 2 "rot13" "auth = rot13"
@@ -105,7 +105,7 @@ for transport in shm tcp; do
                 "$codec over $transport by $daemons" "codec $codec" --codec "$codec" \
                 --sizes 8,4K,300004
             ! grep -q "warning" "$said"
-            result $? "$codec over $transport by $daemons: no word of trouble"
+            result $? "$codec over $transport by $daemons: no warning is logged"
         done
     done
 done
@@ -175,7 +175,7 @@ if ! missing jq "jobs over several transports at once"; then
         result $? "it does so over $transport"
         end_steps "$transport" "over $transport, beside the others"
         ! grep -q warning "$dir/$transport.log"
-        result $? "over $transport: no word of trouble"
+        result $? "over $transport: no warning is logged"
     done
 fi
 
@@ -195,7 +195,7 @@ service "one absent" run "one of two is not there" "${without[@]}" --sizes 4K
 start_daemon small "slots = 1" "drain_ms = 2000" || finish
 service "small" run "no room" "${without[@]}" --sizes 4K
 grep -q "needs [0-9]* slots, but the limit of all jobs together is 1:" "$said"
-result $? "no room: it says what it lacks"
+result $? "no room: the message names the resource"
 TRIB_TRANSPORT=auto:port=24999 service "one" run "a transport with parameters" "parameters" --sizes 4K
 
 # --- noise ---
@@ -234,9 +234,9 @@ result $? "SIGHUP: the settings are read again"
 result $? "SIGHUP: nothing else has changed"
 reload "slots, queue: takes effect only after a restart" "slots = 9" "queue = 5" \
     "http = 127.0.0.1:${daemon_http[one]}"
-result $? "SIGHUP: it says what it does not change"
+result $? "SIGHUP: settings that it cannot change are logged"
 reload "the settings are unchanged: weights: \"ana\" is not user:weight" "weights = bob:2,ana"
-result $? "SIGHUP: a weight that is none changes nothing"
+result $? "SIGHUP: an invalid weight changes nothing"
 reload "settings reloaded" "job_slots = 5" "http = 127.0.0.1:${daemon_http[one]}"
 service "one" run "a job with a limit" "codec none" --sizes 4K
 grep -q "slots, but the limit of a job is 5" "$said"
@@ -244,7 +244,7 @@ result $? "SIGHUP: a new limit of jobs"
 reload "the settings are unchanged: users: user nobody_such does not exist" "users = nobody_such"
 result $? "SIGHUP: a mistake changes nothing"
 reload "the settings are unchanged: " "nonsense"
-result $? "SIGHUP: a line that is none changes nothing"
+result $? "SIGHUP: an invalid line changes nothing"
 cp "$dir/other" "$dir/key"
 reload "settings reloaded"
 shown=("$said" "$dir/one.log")
@@ -267,7 +267,7 @@ reload "http: takes effect only after a restart" "log = warn"
 : >"$dir/one.log"
 service "one" run "a job after log = warn" "codec none" --sizes 4K
 ! [ -s "$dir/one.log" ]
-result $? "SIGHUP: log = warn has no word of a job"
+result $? "SIGHUP: log = warn logs no job"
 
 # --- systemd ---
 
@@ -314,7 +314,7 @@ daemon_pid[closed]=$!
 within 10 answers "${daemon_port[closed]}"
 service "closed" run "a tribd whose standard streams are closed" "codec none" --sizes 8,300004
 ! grep -q "warning" "$said"
-result $? "no word of trouble"
+result $? "no warning is logged"
 kill "${daemon_pid[closed]}"
 patience=5 ended closed 0
 result $? "and SIGTERM ends it"

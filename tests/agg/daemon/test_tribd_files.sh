@@ -83,10 +83,10 @@ if ! missing curl "no descriptor but a job's" && ! missing jq "no descriptor but
     done
     prlimit --pid "${daemon_pid[one]}" --nofile="$used:400"
     is_told
-    result $? "without any descriptor left who comes is told at once"
+    result $? "without free descriptors, a new job is refused at once"
     prlimit --pid "${daemon_pid[one]}" --nofile=400:400
     within 20 sums_on 100
-    result $? "the job goes on"
+    result $? "the job continues"
     end_steps steps "beside callers who were sent away"
 fi
 kill -TERM "${daemon_pid[one]}"

@@ -59,7 +59,7 @@ for transport in "${transports[@]}"; do
     well job "tribd is stopped, over $transport" "$without"
     kill -CONT "${daemon_pid[one]}"
     within 6 is_empty one
-    result $? "it goes on, and its slots are free again"
+    result $? "it continues, and its slots are free again"
 done
 
 # --- kick ---

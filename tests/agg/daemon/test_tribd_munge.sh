@@ -165,7 +165,7 @@ for ((i = 0; i < 5; i++)); do
     [ "$took" -le "$longest" ] || longest=$took
 done
 [ "$longest" -le $((6000 * slow)) ] # the job itself takes part of this time
-result $? "jobs by key come in all the same: $longest ms at most"
+result $? "jobs by key are still admitted: $longest ms at most"
 within 20 said_by both "the credential could not be verified within"
 result $? "tribd says whom it could not judge"
 touch "$dir/enough"
@@ -174,7 +174,7 @@ patience=20 ended unauthenticated 0
 result $? "they came until the end: $(cat "$dir/unauthenticated.log")"
 comes_back() { at_both as root munge again --sizes 4K --iters 3 && ! grep -q "without aggregators" "$dir/job.log"; }
 within 30 comes_back
-result $? "munged goes on, and a job by it is let in"
+result $? "munged continues, and a job that uses it is admitted"
 kill "${daemon_pid[both]}"
 patience=10 ended both 0
 result $? "SIGTERM ends that tribd"
@@ -228,7 +228,7 @@ kill "${daemon_pid[reread]}"
 patience=10 ended reread 0
 shown=("$dir/job.log" "$dir/one.log")
 kept_out root alone "munged does not answer"
-result $? "without munged a job sums by itself, and says so"
+result $? "without munged a job sums without the service, with a warning"
 start_munged && let_in root back
 result $? "munged is there again, and jobs are let in"
 within 10 is_empty one

@@ -47,7 +47,7 @@ for transport in shm tcp; do
     late=$(process_of job 2)
     stops job 2 "$late"
     within 20 says job "plan 0 of step .* lacks rank 2" && within 20 says job "plan 1 of step .* lacks rank 2"
-    result $? "rank 2 is stopped: both plans of a step go on, and say that it is missing"
+    result $? "rank 2 is stopped: both plans of a step continue and report it as missing"
     sleep 0.3
     is_stopped "$late"
     result $? "it still is"
@@ -57,7 +57,7 @@ for transport in shm tcp; do
     sleep 0.2
     touch "$dir/job.stop"
     patience=90 ended job 0 && grep -q "steps, all right" "$dir/job.log"
-    result $? "it goes on: all that was given has come out"
+    result $? "it continues: no contribution is lost"
     shown=("$dir/status" "$dir/one.log")
     within 10 status_of one '.total.dropped_frames > 0'
     result $? "what came too late is counted as dropped"
@@ -88,7 +88,7 @@ for transport in shm tcp; do
     within 60 says lost "continue without aggregators"
     touch "$dir/lost.stop"
     patience=90 ended lost 0 && grep -q "steps, all right" "$dir/lost.log"
-    result $? "a tribd is killed before it goes on: all that was given has come out"
+    result $? "a tribd is killed before it continues: no contribution is lost"
     ended two 137
     kill -TERM "${daemon_pid[one]}"
     ended one 0

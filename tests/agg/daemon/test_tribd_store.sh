@@ -61,7 +61,7 @@ grep -q "ended store kicked/store; its vectors are deleted" "$said"
 result $? "tribctl kick ends a store"
 within 20 says kicked "no more" 1
 patience=60 ended kicked 1
-result $? "its ranks hear why"
+result $? "its ranks receive the reason"
 
 start_daemon small "job_memory = 1" || finish
 start_store large small 1000000

@@ -183,7 +183,7 @@ lost "a leaf is killed" KILL leaf2
 start leaf2 5 4700
 lost "a root is stopped" STOP root1
 end CONT root1
-lost "a leaf is told to end" TERM leaf1
+lost "a leaf gets SIGTERM" TERM leaf1
 
 # --- a quorum ---
 
@@ -197,7 +197,7 @@ within 30 said "sum without aggregators"
 start leaf1 4 4700
 within 30 said "aggregators are reachable only as a tree, and a plan uses a quorum"
 net_ended 120 0 1 2 3 && [ "$(net_status 0)" = 0 ] && right
-result $? "a quorum, and the tree comes later: the ranks go on, and are right"
+result $? "a quorum, and the tree is completed later: the ranks continue with correct sums"
 [ "$(grep -c "which trees do not support" "$net_dir/rank0.out")" = 1 ] &&
     ! grep -qE "from operation|continue without aggregators" "$net_dir/rank0.out"
 result $? "that is said once, and not tried"

@@ -38,7 +38,7 @@ service "one" "$build/tests/agg/daemon/hostile" unauthenticated "$dir/enough" >"
     </dev/null &
 job_pid[unauthenticated]=$!
 within 60 have_come 2000
-result $? "2000 unauthenticated connections have come"
+result $? "2000 unauthenticated connections were accepted"
 began=$(ticks)
 from=$(date +%s%N)
 for name in first second third; do

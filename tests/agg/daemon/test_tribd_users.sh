@@ -83,7 +83,7 @@ said_by one "job fast refused: transport ucx is not allowed for jobs" ||
 result $? "ucx is not taken from a job unless the operator says so"
 grep -q "the setting transports of this tribd allows auto,shm,tcp,verbs" "$dir/job.log" ||
     grep -qE "lacks ucx|UCX" "$dir/job.log"
-result $? "which the job is told"
+result $? "and the job gets the reason"
 
 fresh
 kill "${daemon_pid[one]}" && ended one 0

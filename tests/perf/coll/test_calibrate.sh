@@ -24,7 +24,7 @@ for l in f["links"]:
 }
 links 1
 result $? "the file has this link"
-expect "measured anew" 0 "slowest" "$perf" calibrate -n 2 --out "$file"
+expect "measured again" 0 "slowest" "$perf" calibrate -n 2 --out "$file"
 links 1
 result $? "it stands there once"
 
