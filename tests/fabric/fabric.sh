@@ -9,8 +9,9 @@
 #     "$fabric/run" 4 "$build/perf/trib-perf" allreduce --check
 #     fabric_close
 #
-# Each rank is on a host of its own. Device N of host H has the address 10.(9 + H).N.1; all are in
-# one network name space. Devices, rates and faults are the options of tests/fabric/fabric_file.c.
+# Each rank is on a host of its own. Port P of device N of host H has the address 10.(9 + H).N.P for
+# H < 200; all are in one network name space. Devices, rates and faults are the settings of
+# tests/fabric/fabric_settings.c.
 
 fabric_pid='' # holds the name space
 fabric=$dir/fabric
@@ -25,11 +26,11 @@ fabric_refused() {
     echo "no permission to make network name spaces (CAP_SYS_ADMIN, CAP_NET_ADMIN)"
 }
 
-fabric_open() { # OPTION=NUMBER...
-    local host device hosts=1 devices=1 option
+fabric_open() { # SETTING...
+    local host device port hosts=1 devices=1 ports=1 option
 
     for option; do
-        case $option in hosts=* | devices=*) local "$option" ;; esac
+        case $option in hosts=* | devices=* | ports=*) local "$option" ;; esac
     done
     fabric_close
     rm -rf "$fabric" && mkdir "$fabric" &&
@@ -41,13 +42,29 @@ fabric_open() { # OPTION=NUMBER...
     within 10 fabric_is_apart || return 1
     for ((host = 0; host < hosts; host++)); do
         for ((device = 0; device < devices; device++)); do
-            echo "addr add 10.$((9 + host)).$device.1/32 dev trib0"
+            for ((port = 1; port <= ports; port++)); do
+                echo "addr add $(fabric_address "$host" "$device" "$port")/32 dev trib0"
+            done
         done
     done >"$fabric/addresses"
     fabric_write_run
     nsenter --target "$fabric_pid" --net sh -c 'ip link set lo up &&
         ip link add trib0 type veth peer name trib1 && ip link set trib0 up &&
         ip link set trib1 up && ip -batch "$0"' "$fabric/addresses"
+}
+
+fabric_address() { # HOST, DEVICE, PORT
+    echo "10.$((9 + $1 % 200)).$(($2 + 8 * ($1 / 200))).$3"
+}
+
+# fabric_set SETTING... - change the fabric while ranks run.
+fabric_set() {
+    "$build/tests/fabric/fabric" set "$fabric/hub" "$@"
+}
+
+# fabric_show - print ports, queue pairs and misuses.
+fabric_show() {
+    "$build/tests/fabric/fabric" show "$fabric/hub"
 }
 
 # run RANKS COMMAND... - a program, for timeout.
@@ -69,7 +86,7 @@ fabric_is_apart() {
 
 # fabric_misuses - print how often the library misused a device.
 fabric_misuses() {
-    "$build/tests/fabric/fabric" show "$fabric/hub" | sed -n 's/^misuses: //p'
+    fabric_show | sed -n 's/^misuses: //p'
 }
 
 fabric_close() {

@@ -4,13 +4,11 @@
  * The processes that load it have the devices of host FAKE_HOST of the fabric
  * FAKE_FABRIC, a file made by the program fabric.
  */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
+#include "tests/fabric/fabric_paths.h"
 #include "tests/harness/fake_hub.h"
 
 __attribute__((constructor)) static void join(void)
@@ -26,12 +24,5 @@ __attribute__((constructor)) static void join(void)
     fake_lock();
     fake_verbs_begin();
     fake_unlock();
-}
-
-/* The library looks for devices in /sys first. */
-DIR *opendir(const char *name)
-{
-    DIR *(*next)(const char *) = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
-
-    return next(strcmp(name, "/sys/class/infiniband") == 0 ? "/" : name);
+    fabric_paths_begin(path);
 }

@@ -23,6 +23,17 @@ for devices in 1 2 4; do
     right "four hosts with $devices devices each" 4
 done
 
+fabric_open hosts=2 devices=2 ports=2 device=1 name=mlx5_1 numa_node=1 host=1 port=2 pkeys=0xffff,0x8001 || exit 1
+right "two devices of two ports" 2
+fabric_show >"$said"
+grep -q '^qp .*: host 0 device 1 port 2 to host 1 device 1 port 2 .* pkey 0xffff .* path_mtu 4096 .* retry_cnt 7' "$said"
+result $? "queue pairs are shown with their attributes"
+# shellcheck disable=SC2016 # the rank expands it
+expect "the ranks see their devices in /sys" 0 "mlx5_1 1 0x8001" "$fabric/run" 2 bash -c '
+    of=/sys/class/infiniband/mlx5_1
+    read -r node <$of/device/numa_node && read -r key <$of/ports/2/pkeys/1
+    [ "$TRIB_RANK" = 0 ] || echo mlx5_1 "$node" "$key"'
+
 fabric_open hosts=2 no_connection_manager=1 || exit 1
 right "without librdmacm's kernel module" 2
 
@@ -38,6 +49,9 @@ result $? "links of 100 MB/s: no sum takes less than 10 ms"
 fabric_open hosts=3 devices=2 retry_us=500000 || exit 1
 # shellcheck disable=SC2016 # the rank expands it
 expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '
-    [ "$TRIB_RANK" != 1 ] || (sleep 1; kill -9 $$) &
-    exec "$@"' sh "$perf" allreduce --check --sizes 64K --iters 1000000
+    [ "$TRIB_RANK" != 1 ] || (until "$1" show "$2" | grep -q "host 1 .* [0-9]\{4,\} requests"; do
+        sleep 0.2
+    done; kill -9 $$) &
+    shift 2
+    exec "$@"' sh "$build/tests/fabric/fabric" "$fabric/hub" "$perf" allreduce --check --sizes 64K --iters 1000000
 finish

@@ -47,8 +47,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
                              struct ibv_comp_channel *channel, int vector)
 {
     (void)vector;
-    if (fake_opts.cq_errno) {
-        errno = fake_opts.cq_errno;
+    if (fake_opts.cq_errno || cqe > fake_opts.max_cqe) {
+        errno = fake_opts.cq_errno ? fake_opts.cq_errno : EINVAL;
         return NULL;
     }
     struct cq *cq = calloc(1, sizeof(*cq));
@@ -97,8 +97,7 @@ static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
     int n = 0;
 
     fake_lock();
-    if (fake_opts.late_us || fake_opts.rate || fake_opts.delay_us)
-        fake_queues_run();
+    fake_queues_poll();
     for (; n < max && cq->head != cq->tail; n++) {
         struct fake_entry *entry = &cq->ring[cq->head++ % (uint32_t)base->cqe];
         wc[n] = entry->wc;

@@ -33,6 +33,7 @@ struct fake_hub *fake_hub;
 
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int self, live;
+static _Thread_local int host_of_thread = -1;
 static bool is_shared, has_thread;
 
 /* Locks ---------------------------------------------------------------------------- */
@@ -79,9 +80,8 @@ void fake_changed(void)
 
 static void clear(struct fake_hub *hub)
 {
-    memset(hub, 0, offsetof(struct fake_hub, messages));
     init_mutex(&hub->lock);
-    hub->next_qp_num = 17;
+    hub->next_qp_num = FAKE_FIRST_QP;
     hub->next_id = 1;
     hub->next_port = 40000;
     hub->n_messages = 1;
@@ -92,11 +92,13 @@ void fake_hub_reset(void)
     if (!fake_hub)
         fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fake_hub == MAP_FAILED)
+    if (fake_hub == MAP_FAILED ||
+        madvise(fake_hub, sizeof(*fake_hub), MADV_DONTNEED) != 0) /* all zero */
         abort();
     clear(fake_hub);
     fake_hub->n_processes = 1;
     live = 0;
+    host_of_thread = -1;
 }
 
 bool fake_hub_create(const char *path)
@@ -113,15 +115,20 @@ bool fake_hub_create(const char *path)
     return true;
 }
 
-bool fake_hub_attach(const char *path, int host)
+bool fake_hub_open(const char *path)
 {
     const int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd < 0 || host < 0 || host >= FAKE_HOSTS_MAX)
+    if (fd < 0)
         return false;
     fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (fake_hub == MAP_FAILED)
+    return fake_hub != MAP_FAILED;
+}
+
+bool fake_hub_attach(const char *path, int host)
+{
+    if (host < 0 || host >= FAKE_HOSTS_MAX || !fake_hub_open(path))
         return false;
     fake_lock();
     self = fake_hub->n_processes++;
@@ -141,9 +148,19 @@ int fake_self(void)
     return self;
 }
 
+bool fake_is_shared(void)
+{
+    return is_shared;
+}
+
 int fake_host(void)
 {
-    return fake_hub->processes[self].host;
+    return host_of_thread >= 0 ? host_of_thread : fake_hub->processes[self].host;
+}
+
+void fake_verbs_host(int host)
+{
+    host_of_thread = host;
 }
 
 bool fake_has_ended(int process)
@@ -157,6 +174,7 @@ bool fake_has_ended(int process)
         pthread_mutex_consistent(&p->life);
         pthread_mutex_unlock(&p->life);
         p->ended = true;
+        fake_unuse_all(p);
         break;
     case 0: /* its thread has not started yet */
         pthread_mutex_unlock(&p->life);
@@ -165,13 +183,6 @@ bool fake_has_ended(int process)
         break;
     }
     return p->ended;
-}
-
-struct fake_port *fake_port_of(uint32_t qp_num)
-{
-    const struct fake_owner *at = &fake_hub->qps[qp_num % FAKE_QPS_MAX];
-
-    return at->port ? &fake_hub->ports[at->host][at->device][at->port - 1] : NULL;
 }
 
 /* Messages ------------------------------------------------------------------------- */
@@ -267,23 +278,6 @@ bool fake_read(int process, void *to, uint64_t from, size_t len)
     return true;
 }
 
-/* Time ----------------------------------------------------------------------------- */
-
-static uint64_t busy_ns(size_t bytes)
-{
-    return fake_opts.rate ? bytes * UINT64_C(1000000000) / fake_opts.rate : 0;
-}
-
-uint64_t fake_carry(struct fake_port *from, struct fake_port *to, size_t bytes)
-{
-    const uint64_t now = trib_now_ns(), ns = busy_ns(bytes);
-
-    from->out_free = (from->out_free > now ? from->out_free : now) + ns;
-    const uint64_t arrives = from->out_free + fake_opts.delay_us * UINT64_C(1000);
-    to->in_free = (to->in_free + ns > arrives ? to->in_free + ns : arrives);
-    return to->in_free;
-}
-
 /* The device thread ---------------------------------------------------------------- */
 
 static void empty_inbox(struct fake_list *inbox)
@@ -313,7 +307,7 @@ static void *run_device(void *arg)
         fake_rdmacm_check();
         const uint32_t bell = p->bell;
         fake_unlock();
-        const uint64_t now = trib_now_ns(), tick = TICK_MS * UINT64_C(1000000);
+        const uint64_t now = fake_now(), tick = TICK_MS * UINT64_C(1000000);
         const uint64_t ns = due <= now ? 0 : due - now < tick ? due - now : tick;
         const struct timespec left = {.tv_nsec = (long)ns};
         syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, &left, NULL, 0);

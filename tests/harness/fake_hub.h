@@ -19,19 +19,42 @@
 enum {
     FAKE_DEVICES_MAX = 8,
     FAKE_PORTS_MAX = 4,
-    FAKE_HOSTS_MAX = 64,
-    FAKE_PROCESSES_MAX = 256,
-    FAKE_QPS_MAX = 1 << 16,
-    FAKE_LISTENERS_MAX = 1024,
+    FAKE_HOSTS_MAX = 1024,
+    FAKE_PROCESSES_MAX = 1024,
+    FAKE_QPS_MAX = 1 << 21,
+    FAKE_FIRST_QP = 17,
+    FAKE_LISTENERS_MAX = 4096,
     FAKE_MESSAGES_MAX = 1 << 14,
     FAKE_INLINE_MAX = 512,
 };
 
 struct fake_port {
+    bool is_set; /* to its first state */
     bool down;
     int carried; /* requests sent */
     uint64_t out_free, in_free; /* ns, times when the link has sent and received all */
+    struct fake_port_opts opts;
     struct ibv_gid_entry gids[FAKE_GIDS]; /* port_num 0: a hole */
+};
+
+/* Resources of a device that are allocated, by a host or by a process. */
+struct fake_usage {
+    int contexts, qps;
+    uint64_t pinned; /* bytes */
+};
+
+struct fake_device {
+    bool is_set;
+    struct fake_device_opts opts;
+    struct fake_usage used;
+};
+
+/* Conditions that delay a request. */
+struct fake_wait {
+    uint64_t due; /* ns; it does not arrive before */
+    uint64_t dead; /* ns; it fails then, unless a way opens. 0: not known yet */
+    uint32_t naks; /* the receiver had no receive */
+    bool is_lost; /* on the way: it fails when it is due */
 };
 
 /* A message from one process to another. */
@@ -60,7 +83,7 @@ struct fake_message {
     uint32_t to_id, from_id; /* numbers of queue pairs, or of ids */
     uint32_t seq; /* of the request in its send queue */
     enum ibv_wc_status status; /* RESULT */
-    uint64_t due; /* ns */
+    struct fake_wait wait;
     union {
         struct fake_request request;
         struct fake_cm_message cm;
@@ -79,11 +102,7 @@ struct fake_process {
     int host;
     uint32_t bell; /* futex */
     struct fake_list inbox;
-};
-
-/* Where a queue pair is. */
-struct fake_owner {
-    int process, host, device, port; /* port from 1; 0: none yet */
+    struct fake_usage used[FAKE_DEVICES_MAX];
 };
 
 struct fake_listener {
@@ -100,11 +119,12 @@ struct fake_hub {
     uint16_t next_port;
     uint32_t free_message, n_messages; /* messages from n_messages on were never used */
     int mistakes;
+    struct fake_device devices[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX];
     struct fake_port ports[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
     struct fake_process processes[FAKE_PROCESSES_MAX];
     struct fake_listener listeners[FAKE_LISTENERS_MAX];
-    struct fake_owner qps[FAKE_QPS_MAX]; /* by number */
     struct fake_message messages[FAKE_MESSAGES_MAX]; /* row 0 is not used */
+    struct fake_qp qps[FAKE_QPS_MAX]; /* by number */
 };
 
 extern struct fake_hub *fake_hub;
@@ -124,18 +144,13 @@ void fake_changed(void);
 
 /* All functions below are called with the lock held. */
 
-/* Return this process's row and host. */
+/* Return this process's row, and the host of this thread. */
 int fake_self(void);
 int fake_host(void);
+bool fake_is_shared(void); /* with other processes */
 
 /* Start the device thread, if other processes share the hub. */
 void fake_device_start(void);
-
-/* Return the port of a queue pair, or NULL before it has one. */
-struct fake_port *fake_port_of(uint32_t qp_num);
-
-/* Return the time at which `bytes` sent now through one port have left another. */
-uint64_t fake_carry(struct fake_port *from, struct fake_port *to, size_t bytes);
 
 /* Send a copy of a message; false: no room. To this process: it is processed now. */
 bool fake_send(int process, const struct fake_message *message);
@@ -156,6 +171,26 @@ int fake_bell(void);
 void fake_ring(int fd);
 void fake_unring(int fd);
 
+/* fake_ports.c: devices and ports of all hosts. */
+
+/* Return a port, from 1, or a device in its present state. */
+struct fake_port *fake_port(int host, int device, int port);
+struct fake_device *fake_device(int host, int device);
+
+/* Allocate or release resources of a device; false: a limit is exceeded. */
+bool fake_use(const struct ibv_context *context, struct fake_usage more);
+void fake_unuse(const struct ibv_context *context, struct fake_usage less);
+/* Release the resources of an ended process. */
+void fake_unuse_all(struct fake_process *ended);
+
+/* Return the row of a queue pair; its port, or NULL before it has one. */
+struct fake_qp *fake_qp_row(uint32_t qp_num);
+struct fake_port *fake_port_of(uint32_t qp_num);
+
+uint16_t fake_lid(int device, int port);
+bool fake_path_is_right(const struct ibv_context *context,
+                        const struct ibv_ah_attr *path);
+
 /* fake_memory.c: return the region that contains these bytes, or NULL. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
@@ -172,15 +207,16 @@ bool fake_put(const struct fake_source *source, void *to, const struct fake_requ
 void fake_memory_table(struct trib_verbs_api *api);
 void fake_memory_reset(void);
 
-/* fake_verbs.c: paths, ports and device events. */
+/* fake_verbs.c: contexts and device events. */
 
 /* Return the connection manager's context of a device. */
-struct ibv_context *fake_shared_context(int device);
-bool fake_path_is_right(const struct ibv_context *context,
-                        const struct ibv_ah_attr *path);
+struct ibv_context *fake_shared_context(int host, int device);
 int fake_device_of(const struct ibv_context *context);
-int fake_mtu_of(const struct ibv_context *context);
-bool fake_may_become(enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask);
+int fake_host_of(const struct ibv_context *context);
+struct fake_port *fake_context_port(const struct ibv_context *context, int port);
+bool fake_is_iwarp(const struct ibv_context *context);
+bool fake_no_srq(const struct ibv_context *context);
+int fake_mtu_of(const struct ibv_context *context, int port);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
@@ -195,41 +231,73 @@ void fake_complete(struct ibv_cq *base, const struct fake_entry *entry);
 void fake_cq_forget(struct ibv_cq *base, const int *outstanding);
 void fake_cq_ops(struct ibv_context_ops *ops);
 
-/* fake_srq.c */
+/* fake_links.c */
+
+/* Return the fabric's time in ns. */
+uint64_t fake_now(void);
+/* Return true if requests take time. */
+bool fake_is_timed(void);
+/* Send a request from one queue pair to another. */
+struct fake_wait fake_travel(uint32_t from, uint32_t to, size_t bytes);
+/* Return true if the packets of a request pass both ports and partitions. */
+bool fake_can_reach(uint32_t from, uint32_t to, const struct fake_request *r);
+/* A request does not arrive: true when all retries have failed. */
+bool fake_gave_up(uint32_t from, struct fake_wait *wait);
+/* The receiver has no receive: true when all retries have failed. */
+bool fake_not_ready(uint32_t from, uint32_t to, struct fake_wait *wait);
+
+/* fake_srq.c: receive queues */
+struct fake_receive {
+    uint64_t wr_id;
+    struct ibv_sge sge;
+};
+struct fake_receives {
+    struct fake_receive *ring; /* [max] */
+    uint32_t head, n, max;
+};
 struct fake_srq {
     struct ibv_srq base;
-    uint64_t wr_id;
-    uint32_t free, max;
+    struct fake_receives receives;
 };
+void fake_receives_make(struct fake_receives *receives, uint32_t max);
+void fake_receives_free(struct fake_receives *receives);
+int fake_receives_post(struct fake_receives *receives, struct ibv_recv_wr *wr,
+                       struct ibv_recv_wr **bad);
+/* Take the first receive; false: there is none. */
+bool fake_receives_take(struct fake_receives *receives, struct fake_receive *out);
 int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
                        struct ibv_recv_wr **bad);
-/* Return an errno: the queue is full. */
-int fake_add_receives(struct fake_srq *srq, struct ibv_recv_wr *wr,
-                      struct ibv_recv_wr **bad);
-/* Complete the receives of a queue pair as flushed. */
-void fake_flush_receives(struct ibv_qp *qp, struct fake_srq *own);
 
 /* fake_queues.c: return true if a queue pair has this receive queue. */
 bool fake_queues_use(const struct ibv_srq *srq);
 /* Return a queue pair of a context, or NULL. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
-/* Execute all requests whose time has come; return the next time, or UINT64_MAX. */
-uint64_t fake_queues_run(void);
-/* Process a RESULT; take over a REQUEST, which stays in its row. */
-void fake_queues_result(const struct fake_message *m);
-bool fake_queues_request(uint32_t row);
 void fake_queues_ops(struct ibv_context_ops *ops);
 void fake_queues_reset(void);
 
-/* fake_places.c: address 10.H.N.P, or 127.9.N.P of this host */
+/* fake_requests.c */
+/* Execute all requests whose time has come; return the next time, or UINT64_MAX. */
+uint64_t fake_queues_run(void);
+/* The same, if a time has come. */
+void fake_queues_poll(void);
+/* A request may have to be executed at this time; 0: none. */
+void fake_queues_due(uint64_t due);
+/* Process a RESULT; take over a REQUEST, which stays in its row. */
+void fake_queues_result(const struct fake_message *m);
+bool fake_queues_request(uint32_t row);
+
+/* fake_places.c: device N, port P of host H has address 10.A.B.P, and 127.A.B.P between
+ * threads, with A = 9 + H % 200, B = N + 8 * (H / 200). */
 struct fake_place {
     int host, device; /* device -1: any, or none */
     uint8_t port;
 };
 struct fake_place fake_place_of(const struct sockaddr *address);
+/* Write the address 10.A.B.P of a place. */
+void fake_place_address(struct fake_place place, uint8_t ip[4]);
 struct fake_listener *fake_find_listener(int host, uint16_t port);
 void fake_remove_listener(uint32_t id);
-void fake_add_listener(uint32_t id, uint16_t port);
+void fake_add_listener(int host, uint32_t id, uint16_t port);
 
 /* fake_rdmacm.c */
 void fake_rdmacm_reset(void);

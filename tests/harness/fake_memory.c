@@ -96,17 +96,25 @@ static void memlock(struct trib_memlock *out)
     fake_unlock();
 }
 
+/* Insert a region; NULL: the device may not pin as much. */
 static struct ibv_mr *insert(struct mr *mr, uint64_t iova, int access)
 {
     mr->iova = iova;
     mr->access = access;
     fake_lock();
-    mr->base.lkey = mr->base.rkey = next_key++;
-    mr->next = mrs;
-    mrs = mr;
-    fake_count(1);
+    const bool fits =
+        fake_use(mr->base.context, (struct fake_usage){.pinned = mr->pinned});
+    if (fits) {
+        mr->base.lkey = mr->base.rkey = next_key++;
+        mr->next = mrs;
+        mrs = mr;
+        fake_count(1);
+    }
     fake_unlock();
-    return &mr->base;
+    if (fits)
+        return &mr->base;
+    free(mr);
+    return NULL;
 }
 
 /* As the kernel requires: iova and address have the same offset within a
@@ -176,6 +184,8 @@ int ibv_dereg_mr(struct ibv_mr *base)
     while (&(*at)->base != base)
         at = &(*at)->next;
     *at = (*at)->next;
+    fake_unuse(base->context,
+               (struct fake_usage){.pinned = ((struct mr *)base)->pinned});
     fake_count(-1);
     fake_unlock();
     if (((struct mr *)base)->mapped)

@@ -1,64 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pairs of the fake: requests and receives. A request to this process is
- * executed when it is posted; without a receive it waits at the head of its queue. A
- * request to another process is a message, and that process sends its result.
+ * The queue pairs of the fake: creation, state changes and posts.
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/time.h"
-#include "tests/harness/fake_hub.h"
+#include "tests/harness/fake_queue.h"
 
-enum { SENDS_MAX = 4096 };
+enum { BUCKETS = 1 << 14 };
 
-struct send {
-    struct ibv_send_wr wr;
-    struct ibv_sge sge;
-    uint8_t bytes[FAKE_INLINE_MAX]; /* data of an inline request */
-    uint64_t due; /* ns; earliest time of execution */
-};
-
-struct qp {
-    struct ibv_qp base;
-    enum ibv_qp_state state;
-    uint32_t remote; /* queue pair number */
-    int port; /* of the device; 0: not ready yet */
-    uint32_t max_send, max_inline;
-    enum ibv_mtu mtu; /* of the path */
-    unsigned access;
-    struct send *sends; /* [SENDS_MAX], not executed yet */
-    uint32_t head, tail;
-    uint32_t pushed; /* requests before this one are with the other process */
-    uint64_t last_due; /* ns */
-    struct fake_list inbox; /* requests of another process to this queue pair */
-    struct fake_srq own; /* its receives, without a shared queue */
-    int outstanding; /* posted, and not known to be completed */
-    int unreported; /* executed since the last completion */
-    struct qp *next;
-};
-
-static struct qp *qps;
-static struct fake_list orphans; /* requests to queue pairs that are gone */
-static bool held;
-static enum ibv_wc_status fail_with;
+static struct fake_queue *queues;
+static struct fake_queue *by_number[BUCKETS];
 static struct fake_verbs_counts counts;
 
 void fake_queues_reset(void)
 {
-    qps = NULL;
-    orphans = (struct fake_list){0};
-    held = false;
-    fail_with = IBV_WC_SUCCESS;
+    queues = NULL;
+    memset(by_number, 0, sizeof(by_number));
     counts = (struct fake_verbs_counts){0};
+    fake_requests_reset();
+}
+
+struct fake_queue *fake_find_queue(uint32_t number)
+{
+    struct fake_queue *qp = by_number[number % BUCKETS];
+
+    while (qp && qp->base.qp_num != number)
+        qp = qp->next_same;
+    return qp;
+}
+
+static void insert(struct fake_queue *qp)
+{
+    struct fake_queue **bucket = &by_number[qp->base.qp_num % BUCKETS];
+
+    qp->next_same = *bucket;
+    *bucket = qp;
+    qp->next = queues;
+    qp->at = &queues;
+    if (queues)
+        queues->at = &qp->next;
+    queues = qp;
+}
+
+static void take_out(struct fake_queue *qp)
+{
+    struct fake_queue **same = &by_number[qp->base.qp_num % BUCKETS];
+
+    while (*same != qp)
+        same = &(*same)->next_same;
+    *same = qp->next_same;
+    *qp->at = qp->next;
+    if (qp->next)
+        qp->next->at = qp->at;
+    fake_mark_idle(qp);
 }
 
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
 {
-    for (struct qp *qp = qps; qp; qp = qp->next) {
+    for (struct fake_queue *qp = queues; qp; qp = qp->next) {
         if (qp->base.context == context)
             return &qp->base;
     }
@@ -69,355 +70,49 @@ bool fake_queues_use(const struct ibv_srq *srq)
 {
     bool used = false;
 
-    for (struct qp *qp = qps; qp; qp = qp->next)
+    for (struct fake_queue *qp = queues; qp; qp = qp->next)
         used |= qp->base.srq == srq;
     return used;
 }
 
-/* Requests --------------------------------------------------------------------- */
+/* Posts ---------------------------------------------------------------------------- */
 
-static struct qp *find_qp(uint32_t number)
-{
-    for (struct qp *qp = qps; qp; qp = qp->next) {
-        if (qp->base.qp_num == number)
-            return qp;
-    }
-    return NULL;
-}
-
-static void report(struct qp *qp, const struct ibv_send_wr *wr,
-                   enum ibv_wc_status status)
-{
-    struct fake_entry entry = {
-        .wc = {.wr_id = wr->wr_id, .status = status, .qp_num = qp->base.qp_num},
-        .outstanding = &qp->outstanding,
-        .covers = ++qp->unreported,
-    };
-
-    if (status == IBV_WC_SUCCESS)
-        entry.wc.opcode =
-            wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM
-                ? IBV_WC_SEND
-                : IBV_WC_RDMA_WRITE;
-    else
-        entry.wc.opcode = (enum ibv_wc_opcode)0x55; /* invalid after an error */
-    if (status == IBV_WC_SUCCESS && !(wr->send_flags & IBV_SEND_SIGNALED))
-        return;
-    qp->unreported = 0;
-    fake_complete(qp->base.send_cq, &entry);
-}
-
-static struct fake_srq *receives_of(struct qp *qp)
-{
-    return qp->base.srq ? (struct fake_srq *)qp->base.srq : &qp->own;
-}
-
-static void break_qp(struct qp *qp)
-{
-    qp->state = IBV_QPS_ERR;
-    fake_flush_receives(&qp->base, &qp->own);
-    while (qp->head != qp->tail)
-        report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_WR_FLUSH_ERR);
-    qp->pushed = qp->tail;
-}
-
-static enum ibv_wc_status write_to(struct qp *to, const struct fake_request *r,
-                                   const struct fake_source *source)
-{
-    if (r->len == 0)
-        return IBV_WC_SUCCESS;
-    struct ibv_mr *mr = fake_region(to->base.pd, r->rkey, r->to, r->len);
-    if (!mr || !fake_writable(mr) || !(to->access & IBV_ACCESS_REMOTE_WRITE)) {
-        fake_raise(to->base.context,
-                   (struct ibv_async_event){.element.qp = &to->base,
-                                            .event_type = IBV_EVENT_QP_ACCESS_ERR});
-        break_qp(to);
-        return IBV_WC_REM_ACCESS_ERR;
-    }
-    return fake_put(source, fake_memory(mr, r->to), r) ? IBV_WC_SUCCESS
-                                                       : IBV_WC_RETRY_EXC_ERR;
-}
-
-static void arrive(struct qp *to, const struct fake_request *r)
-{
-    struct fake_srq *srq = receives_of(to);
-    bool written = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    struct fake_entry entry = {
-        .wc = {
-            .wr_id = srq->wr_id,
-            .opcode = written ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-            .qp_num = to->base.qp_num,
-            .imm_data = r->imm,
-            .byte_len = r->len,
-        }};
-
-    if (r->opcode != IBV_WR_SEND)
-        entry.wc.wc_flags = IBV_WC_WITH_IMM;
-    srq->free--;
-    fake_complete(to->base.recv_cq, &entry);
-}
-
-static bool is_up(const struct qp *qp)
-{
-    return fake_port_is_up(qp->base.context, qp->port);
-}
-
-/* The message's packets exceed the MTU of this port, which drops them. */
-static bool is_dropped(const struct qp *to, const struct fake_request *r)
-{
-    const int most = fake_mtu_of(to->base.context);
-
-    return (int)r->mtu > most && r->len > 128u << most;
-}
-
-enum { WAITS = -1 };
-
-/* Return the status of a request at its receiver, or WAITS. */
-static int deliver(struct qp *to, const struct fake_request *r,
-                   const struct fake_source *source)
-{
-    const bool receives = r->opcode != IBV_WR_RDMA_WRITE;
-
-    if (!to || to->state < IBV_QPS_RTR || to->state == IBV_QPS_ERR || !is_up(to) ||
-        is_dropped(to, r) || (receives && receives_of(to)->free == 0))
-        return WAITS;
-    const enum ibv_wc_status status = write_to(to, r, source);
-    if (status == IBV_WC_SUCCESS && receives)
-        arrive(to, r);
-    return status;
-}
-
-static struct fake_request request_of(const struct qp *qp, const struct send *send)
-{
-    return (struct fake_request){
-        .opcode = send->wr.opcode,
-        .is_inline = (send->wr.send_flags & IBV_SEND_INLINE) != 0,
-        .imm = send->wr.imm_data,
-        .rkey = send->wr.wr.rdma.rkey,
-        .len = send->wr.num_sge ? send->sge.length : 0,
-        .from = send->sge.addr,
-        .to = send->wr.wr.rdma.remote_addr,
-        .mtu = qp->mtu,
-    };
-}
-
-/* Return the bytes of a request, or NULL if they are not registered. */
-static const void *bytes_of(const struct qp *qp, const struct send *send)
-{
-    if (send->wr.num_sge == 0 || send->wr.send_flags & IBV_SEND_INLINE)
-        return send->bytes;
-    const struct ibv_mr *own =
-        fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
-    return own ? fake_memory(own, send->sge.addr) : NULL;
-}
-
-static void end_request(struct qp *qp, enum ibv_wc_status status)
-{
-    const struct send *send = &qp->sends[qp->head++ % SENDS_MAX];
-
-    fake_port_of(qp->base.qp_num)->carried++;
-    report(qp, &send->wr, status);
-    if (status != IBV_WC_SUCCESS)
-        break_qp(qp);
-}
-
-/* False: the request has to wait. */
-static bool carry_out(struct qp *qp, const struct send *send)
-{
-    const struct fake_source source = {.bytes = bytes_of(qp, send)};
-    const struct fake_request r = request_of(qp, send);
-    int status = fail_with;
-
-    fail_with = IBV_WC_SUCCESS;
-    if (status == IBV_WC_SUCCESS) {
-        if (held || (send->due && !trib_deadline_passed(send->due)) || !is_up(qp))
-            return false;
-        status = source.bytes ? deliver(find_qp(qp->remote), &r, &source)
-                              : IBV_WC_LOC_PROT_ERR;
-    }
-    if (status == WAITS)
-        return false;
-    end_request(qp, status);
-    return true;
-}
-
-/* Send the requests of a queue pair to another process. */
-static void push(struct qp *qp, int process)
-{
-    while (qp->state == IBV_QPS_RTS && qp->pushed != qp->tail && !held && is_up(qp)) {
-        const struct send *send = &qp->sends[qp->pushed % SENDS_MAX];
-        const void *bytes = bytes_of(qp, send);
-        struct fake_message m = {.kind = FAKE_REQUEST,
-                                 .to_id = qp->remote,
-                                 .from_id = qp->base.qp_num,
-                                 .seq = qp->pushed,
-                                 .due = send->due,
-                                 .request = request_of(qp, send)};
-        if (!bytes) { /* after the requests before it */
-            if (qp->head == qp->pushed)
-                end_request(qp, IBV_WC_LOC_PROT_ERR);
-            return;
-        }
-        if (m.request.is_inline)
-            memcpy(m.bytes, bytes, m.request.len);
-        else
-            m.request.from = (uintptr_t)bytes;
-        if (!fake_send(process, &m))
-            return;
-        qp->pushed++;
-    }
-}
-
-/* The receiver has ended: as on a device, retransmissions show it. */
-static void check_end(struct qp *qp, int process)
-{
-    if (qp->state == IBV_QPS_RTS && qp->head != qp->tail && fake_has_ended(process))
-        end_request(qp, IBV_WC_RETRY_EXC_ERR);
-}
-
-static void run(struct qp *qp)
-{
-    const int process =
-        qp->remote ? fake_hub->qps[qp->remote % FAKE_QPS_MAX].process : fake_self();
-
-    if (process != fake_self()) {
-        push(qp, process);
-        check_end(qp, process);
-        return;
-    }
-    while (qp->state == IBV_QPS_RTS && qp->head != qp->tail &&
-           carry_out(qp, &qp->sends[qp->head % SENDS_MAX]))
-        continue;
-}
-
-/* Requests of other processes ---------------------------------------------------- */
-
-static void send_result(const struct fake_message *request, enum ibv_wc_status status)
-{
-    const struct fake_message m = {.kind = FAKE_RESULT,
-                                   .to_id = request->from_id,
-                                   .seq = request->seq,
-                                   .status = status};
-
-    if (!fake_send(request->from, &m))
-        fake_mistake("no room for the result of a request");
-}
-
-void fake_queues_result(const struct fake_message *m)
-{
-    struct qp *qp = find_qp(m->to_id);
-
-    if (qp && qp->state == IBV_QPS_RTS && qp->head == m->seq)
-        end_request(qp, m->status);
-}
-
-bool fake_queues_request(uint32_t row)
-{
-    struct fake_message *m = fake_message(row);
-    struct qp *to = find_qp(m->to_id);
-
-    if (to && to->state != IBV_QPS_ERR) {
-        fake_append(&to->inbox, row);
-        return true;
-    }
-    m->due = trib_now_ns() + fake_opts.retry_us * UINT64_C(1000);
-    fake_append(&orphans, row);
-    return true;
-}
-
-static void receive(struct qp *to)
-{
-    while (to->inbox.head) {
-        const struct fake_message *m = fake_message(to->inbox.head);
-        const struct fake_source source = {
-            .process = m->from, .bytes = m->request.is_inline ? m->bytes : NULL};
-        if (to->state == IBV_QPS_ERR) {
-            send_result(m, IBV_WC_RETRY_EXC_ERR);
-            fake_drop(&to->inbox);
-            continue;
-        }
-        if (held || (m->due && !trib_deadline_passed(m->due)))
-            return;
-        const int status = deliver(to, &m->request, &source);
-        if (status == WAITS)
-            return;
-        send_result(m, status);
-        fake_drop(&to->inbox);
-    }
-}
-
-static void return_orphans(void)
-{
-    while (orphans.head && trib_deadline_passed(fake_message(orphans.head)->due)) {
-        send_result(fake_message(orphans.head), IBV_WC_RETRY_EXC_ERR);
-        fake_drop(&orphans);
-    }
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return b && b < a ? b : a;
-}
-
-static void run_all(void)
-{
-    for (struct qp *qp = qps; qp; qp = qp->next) {
-        run(qp);
-        receive(qp);
-    }
-    return_orphans();
-}
-
-uint64_t fake_queues_run(void)
-{
-    uint64_t due = UINT64_MAX;
-
-    run_all();
-    for (struct qp *qp = qps; qp; qp = qp->next) {
-        if (qp->head != qp->tail && qp->pushed == qp->head)
-            due = earlier(due, qp->sends[qp->head % SENDS_MAX].due);
-        if (qp->inbox.head)
-            due = earlier(due, fake_message(qp->inbox.head)->due);
-    }
-    if (orphans.head)
-        due = earlier(due, fake_message(orphans.head)->due);
-    return due;
-}
-
-/* Return the time of a request's execution, or 0. The transport's wr_id has the
- * peer. */
-static uint64_t due_time(struct qp *qp, const struct ibv_send_wr *wr)
+/* Set the time of a request's execution. The transport's wr_id has the peer. */
+static void set_due(struct fake_queue *qp, struct fake_send *send)
 {
     const bool late = fake_opts.late_us && fake_device_of(qp->base.context) == 0 &&
-                      (int)(wr->wr_id >> 32 & 0xfffffff) == fake_opts.late_peer;
-    struct fake_port *from = fake_port_of(qp->base.qp_num);
-    struct fake_port *to = fake_port_of(qp->remote);
-    uint64_t due = 0;
+                      (int)(send->wr.wr_id >> 32 & 0xfffffff) == fake_opts.late_peer;
+    const size_t bytes = send->wr.num_sge ? send->sge.length : 0;
 
-    if (from && to && (fake_opts.rate || fake_opts.delay_us))
-        due = fake_carry(from, to, wr->num_sge ? wr->sg_list[0].length : 0);
+    send->wait = fake_travel(qp->base.qp_num, qp->remote, bytes);
     if (late)
-        due = (due ? due : trib_now_ns()) + (uint64_t)fake_opts.late_us * 1000u;
-    if (due)
-        qp->last_due = due > qp->last_due ? due : qp->last_due;
-    return due ? qp->last_due : 0;
+        send->wait.due = (send->wait.due ? send->wait.due : fake_now()) +
+                         (uint64_t)fake_opts.late_us * 1000u;
+    if (!send->wait.due)
+        return;
+    qp->last_due = send->wait.due > qp->last_due ? send->wait.due : qp->last_due;
+    send->wait.due = qp->last_due;
+    fake_queues_due(send->wait.due);
 }
 
-static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
+static bool knows(const struct fake_queue *qp, enum ibv_wr_opcode opcode)
 {
-    struct send *send = &qp->sends[qp->tail % SENDS_MAX];
+    return !fake_is_iwarp(qp->base.context) ||
+           (opcode != IBV_WR_RDMA_WRITE_WITH_IMM && opcode != IBV_WR_SEND_WITH_IMM);
+}
 
-    if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR)
-        return EINVAL;
-    if (fake_opts.iwarp && (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
-                            wr->opcode == IBV_WR_SEND_WITH_IMM))
+static int enqueue(struct fake_queue *qp, const struct ibv_send_wr *wr)
+{
+    struct fake_send *send = &qp->sends[qp->tail & qp->mask];
+
+    if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR) ||
+        !knows(qp, wr->opcode))
         return EINVAL;
     if (qp->outstanding >= (int)qp->max_send) {
         fake_mistake("a send queue of %u requests overflows", qp->max_send);
         return ENOMEM;
     }
     send->wr = *wr;
-    send->due = due_time(qp, wr);
     if (wr->num_sge)
         send->sge = wr->sg_list[0];
     counts.sends++;
@@ -430,12 +125,14 @@ static int enqueue(struct qp *qp, const struct ibv_send_wr *wr)
     }
     if (wr->num_sge && send->sge.length > fake_opts.message_max)
         fake_mistake("a message of %u bytes", send->sge.length);
+    set_due(qp, send);
     qp->tail++;
     qp->outstanding++;
+    fake_mark_busy(qp);
     if (qp->state == IBV_QPS_ERR)
-        break_qp(qp);
+        fake_break(qp);
     else
-        run(qp);
+        fake_run(qp);
     return 0;
 }
 
@@ -447,21 +144,46 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     fake_lock();
     for (; wr && !error; wr = wr->next) {
         *bad = wr;
-        error = enqueue((struct qp *)base, wr);
+        error = enqueue((struct fake_queue *)base, wr);
     }
     fake_unlock();
     return error;
 }
 
-/* Queue pairs ------------------------------------------------------------------ */
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+static int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad)
 {
-    if (fake_opts.qp_errno || init->cap.max_inline_data > fake_opts.inline_max) {
-        errno = fake_opts.qp_errno ? fake_opts.qp_errno : EINVAL;
-        return NULL;
-    }
-    struct qp *qp = calloc(1, sizeof(*qp));
+    struct fake_queue *qp = (struct fake_queue *)base;
+
+    fake_lock();
+    int error = base->srq || qp->state == IBV_QPS_RESET ? EINVAL : 0;
+    *bad = wr;
+    if (error)
+        fake_mistake("a receive for a queue pair that takes none");
+    else
+        error = fake_receives_post(&qp->own, wr, bad);
+    if (qp->state == IBV_QPS_ERR)
+        fake_break(qp);
+    fake_run_all();
+    fake_unlock();
+    return error;
+}
+
+/* Queue pairs ---------------------------------------------------------------------- */
+
+static bool is_refused(const struct ibv_qp_init_attr *init)
+{
+    errno = fake_opts.qp_errno ? fake_opts.qp_errno : EINVAL;
+    return fake_opts.qp_errno || init->cap.max_inline_data > fake_opts.inline_max ||
+           init->cap.max_send_wr > (uint32_t)fake_opts.max_qp_wr ||
+           (!init->srq && init->cap.max_recv_wr > (uint32_t)fake_opts.max_qp_wr);
+}
+
+static struct fake_queue *new_queue(struct ibv_pd *pd,
+                                    const struct ibv_qp_init_attr *init)
+{
+    struct fake_queue *qp = calloc(1, sizeof(*qp));
+
     qp->base = (struct ibv_qp){
         .context = pd->context,
         .qp_context = init->qp_context,
@@ -473,55 +195,154 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     };
     qp->max_send = init->cap.max_send_wr;
     qp->max_inline = init->cap.max_inline_data;
-    qp->own.max = init->cap.max_recv_wr;
-    qp->sends = calloc(SENDS_MAX, sizeof(*qp->sends));
+    while (qp->mask + 1 < qp->max_send)
+        qp->mask = 2 * qp->mask + 1;
+    qp->sends = calloc(qp->mask + 1, sizeof(*qp->sends));
+    if (!init->srq)
+        fake_receives_make(&qp->own, init->cap.max_recv_wr);
+    return qp;
+}
+
+static void free_queue(struct fake_queue *qp)
+{
+    fake_receives_free(&qp->own);
+    free(qp->sends);
+    free(qp);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    if (is_refused(init))
+        return NULL;
+    struct fake_queue *qp = new_queue(pd, init);
     fake_lock();
-    qp->base.qp_num = fake_hub->next_qp_num++;
-    fake_hub->qps[qp->base.qp_num % FAKE_QPS_MAX] =
-        (struct fake_owner){.process = fake_self(),
-                            .host = fake_host(),
-                            .device = fake_device_of(pd->context)};
-    qp->next = qps;
-    qps = qp;
-    fake_count(1);
+    const bool fits = fake_use(pd->context, (struct fake_usage){.qps = 1});
+    if (fits) {
+        qp->base.qp_num = fake_hub->next_qp_num++;
+        *fake_qp_row(qp->base.qp_num) =
+            (struct fake_qp){.number = qp->base.qp_num,
+                             .process = fake_self(),
+                             .host = fake_host_of(pd->context),
+                             .device = fake_device_of(pd->context),
+                             .live = true,
+                             .has_srq = init->srq != NULL,
+                             .max_send_wr = init->cap.max_send_wr,
+                             .max_recv_wr = init->srq ? 0 : init->cap.max_recv_wr};
+        insert(qp);
+        fake_count(1);
+    }
     fake_unlock();
-    return &qp->base;
+    if (fits)
+        return &qp->base;
+    free_queue(qp);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static bool may_become(const struct fake_queue *qp, const struct ibv_qp_attr *attr,
+                       int mask)
+{
+    static const int ready = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                             IBV_QP_MIN_RNR_TIMER;
+    static const int send = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
+    switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+        return qp->state == IBV_QPS_RESET && mask & IBV_QP_PORT;
+    case IBV_QPS_RTR:
+        return qp->state == IBV_QPS_INIT && (mask & ready) == ready &&
+               attr->min_rnr_timer < 32;
+    case IBV_QPS_RTS:
+        return qp->state == IBV_QPS_RTR && (mask & send) == send &&
+               attr->timeout < 32 && attr->retry_cnt < 8 && attr->rnr_retry < 8;
+    default:
+        return attr->qp_state == IBV_QPS_ERR;
+    }
+}
+
+static void record_path(struct fake_qp *row, const struct ibv_ah_attr *path)
+{
+    row->dlid = path->dlid;
+    row->sl = path->sl;
+    row->traffic_class = path->grh.traffic_class;
+    row->hop_limit = path->grh.hop_limit;
+    row->sgid_index = path->grh.sgid_index;
+    row->flow_label = path->grh.flow_label;
+}
+
+/* Take over the attributes of a change. */
+static void change(struct fake_queue *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    struct fake_qp *row = fake_qp_row(qp->base.qp_num);
+
+    qp->state = row->state = attr->qp_state;
+    if (mask & IBV_QP_PORT) {
+        row->port = qp->port = attr->port_num;
+        row->port_mtu = (enum ibv_mtu)fake_mtu_of(qp->base.context, qp->port);
+        row->pkey = fake_context_port(qp->base.context, qp->port)
+                        ->opts.pkeys[mask & IBV_QP_PKEY_INDEX ? attr->pkey_index : 0];
+    }
+    if (mask & IBV_QP_AV)
+        record_path(row, &attr->ah_attr);
+    if (mask & IBV_QP_PATH_MTU)
+        row->mtu = attr->path_mtu;
+    if (mask & IBV_QP_DEST_QPN)
+        row->remote = qp->remote = attr->dest_qp_num;
+    if (mask & IBV_QP_ACCESS_FLAGS)
+        qp->access = attr->qp_access_flags;
+    if (mask & IBV_QP_MIN_RNR_TIMER)
+        row->min_rnr_timer = attr->min_rnr_timer;
+    if (mask & IBV_QP_TIMEOUT)
+        row->timeout = attr->timeout;
+    if (mask & IBV_QP_RETRY_CNT)
+        row->retry_cnt = attr->retry_cnt;
+    if (mask & IBV_QP_RNR_RETRY)
+        row->rnr_retry = attr->rnr_retry;
+    fake_run_all();
+}
+
+/* Return why a device refuses a change, or 0. */
+static int check_change(const struct fake_queue *qp, const struct ibv_qp_attr *attr,
+                        int mask)
+{
+    if (mask & IBV_QP_AV && !fake_path_is_right(qp->base.context, &attr->ah_attr))
+        fake_mistake("nobody is at the end of that path");
+    if (fake_opts.no_remote_write && mask & IBV_QP_ACCESS_FLAGS &&
+        attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE)
+        return EOPNOTSUPP;
+    if (mask & IBV_QP_PORT &&
+        (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
+        fake_mistake("a queue pair on port %d of %d", attr->port_num, fake_opts.ports);
+        return EINVAL;
+    }
+    if (mask & IBV_QP_PKEY_INDEX &&
+        (attr->pkey_index >= FAKE_PKEYS ||
+         !fake_context_port(qp->base.context, attr->port_num)
+              ->opts.pkeys[attr->pkey_index])) {
+        fake_mistake("no partition has index %d", attr->pkey_index);
+        return EINVAL;
+    }
+    if (may_become(qp, attr, mask))
+        return 0;
+    fake_mistake("a queue pair cannot go from state %d to %d with %#x", qp->state,
+                 attr->qp_state, (unsigned)mask);
+    return EINVAL;
 }
 
 int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
-    struct qp *qp = (struct qp *)base;
-    int error = 0;
+    struct fake_queue *qp = (struct fake_queue *)base;
 
     fake_lock();
-    if (mask & IBV_QP_AV && !fake_path_is_right(base->context, &attr->ah_attr))
-        fake_mistake("nobody is at the end of that path");
-    if (fake_opts.no_remote_write && mask & IBV_QP_ACCESS_FLAGS &&
-        attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE) {
-        error = EOPNOTSUPP;
-    } else if (mask & IBV_QP_PORT &&
-               (attr->port_num < 1 || attr->port_num > fake_opts.ports)) {
-        fake_mistake("a queue pair on port %d of %d", attr->port_num, fake_opts.ports);
-        error = EINVAL;
-    } else if (!fake_may_become(qp->state, attr, mask)) {
-        fake_mistake("a queue pair cannot go from state %d to %d with %#x", qp->state,
-                     attr->qp_state, (unsigned)mask);
-        error = EINVAL;
-    } else if (attr->qp_state == IBV_QPS_ERR) {
+    const int error = check_change(qp, attr, mask);
+    if (!error && attr->qp_state == IBV_QPS_ERR) {
         while (fake_opts.late_ends && qp->head != qp->tail)
-            report(qp, &qp->sends[qp->head++ % SENDS_MAX].wr, IBV_WC_SUCCESS);
-        break_qp(qp);
-    } else {
-        qp->state = attr->qp_state;
-        if (mask & IBV_QP_PORT)
-            fake_hub->qps[base->qp_num % FAKE_QPS_MAX].port = qp->port = attr->port_num;
-        if (mask & IBV_QP_PATH_MTU)
-            qp->mtu = attr->path_mtu;
-        if (mask & IBV_QP_DEST_QPN)
-            qp->remote = attr->dest_qp_num;
-        if (mask & IBV_QP_ACCESS_FLAGS)
-            qp->access = attr->qp_access_flags;
-        run_all();
+            fake_report(qp, &qp->sends[qp->head++ & qp->mask].wr, IBV_WC_SUCCESS);
+        fake_break(qp);
+    } else if (!error) {
+        change(qp, attr, mask);
     }
     fake_unlock();
     return error;
@@ -530,37 +351,26 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 /* Its completions stay in the queue, as on some devices. */
 int ibv_destroy_qp(struct ibv_qp *base)
 {
-    struct qp *qp = (struct qp *)base, **at = &qps;
+    struct fake_queue *qp = (struct fake_queue *)base;
 
     fake_lock();
-    while (*at != qp)
-        at = &(*at)->next;
-    *at = qp->next;
+    take_out(qp);
     fake_cq_forget(base->send_cq, &qp->outstanding);
-    while (qp->inbox.head) {
-        send_result(fake_message(qp->inbox.head), IBV_WC_RETRY_EXC_ERR);
-        fake_drop(&qp->inbox);
-    }
+    fake_return_requests(qp);
+    fake_qp_row(base->qp_num)->live = false;
+    fake_unuse(base->context, (struct fake_usage){.qps = 1});
     fake_count(-1);
     fake_unlock();
-    free(qp->sends);
-    free(qp);
+    free_queue(qp);
     return 0;
 }
 
-void fake_verbs_fail(enum ibv_wc_status status)
+int fake_verbs_carried(int device, int port)
 {
     fake_lock();
-    fail_with = status;
+    int n = fake_port(fake_host(), device, port)->carried;
     fake_unlock();
-}
-
-void fake_verbs_hold(bool hold)
-{
-    fake_lock();
-    held = hold;
-    run_all();
-    fake_unlock();
+    return n;
 }
 
 struct fake_verbs_counts fake_verbs_posted(void)
@@ -571,24 +381,10 @@ struct fake_verbs_counts fake_verbs_posted(void)
     return c;
 }
 
-static int post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr,
-                     struct ibv_recv_wr **bad)
-{
-    struct qp *qp = (struct qp *)base;
-
-    fake_lock();
-    const int error = fake_add_receives(&qp->own, wr, bad);
-    if (qp->state == IBV_QPS_ERR)
-        fake_flush_receives(base, &qp->own);
-    run_all();
-    fake_unlock();
-    return error;
-}
-
 void fake_queues_ops(struct ibv_context_ops *ops)
 {
-    ops->post_recv = post_recv;
     ops->post_send = post_send;
+    ops->post_recv = post_recv;
     fake_cq_ops(ops);
     ops->post_srq_recv = fake_post_srq_recv;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The devices of the fake: ports, GIDs and events, and the interface for tests.
+ * The device contexts of the fake and their events, and the interface for tests.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,41 +11,69 @@
 
 #include "tests/harness/fake_hub.h"
 
-#define CONTEXTS_MAX 16
+#define CONTEXTS_MAX 4096
 #define EVENTS_MAX 16
 
 struct context {
     struct ibv_context base;
     struct ibv_async_event events[EVENTS_MAX];
     int n_events;
+    int host, device;
     int index; /* in contexts; CONTEXTS_MAX: not listed */
     int mtu; /* enum ibv_mtu */
 };
 
-static struct ibv_device devices[FAKE_DEVICES_MAX];
-static struct context shared[FAKE_DEVICES_MAX];
+static struct ibv_device devices[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX];
+static struct context shared[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX];
 static struct context *contexts[CONTEXTS_MAX];
 
-static struct fake_port *port_of(int device, int port)
+static struct context *context_of(const struct ibv_context *context)
 {
-    return &fake_hub->ports[fake_host()][device][port - 1];
+    return (struct context *)(uintptr_t)context;
+}
+
+struct fake_port *fake_context_port(const struct ibv_context *context, int port)
+{
+    return fake_port(context_of(context)->host, context_of(context)->device, port);
 }
 
 /* The devices ------------------------------------------------------------------ */
 
+bool fake_is_iwarp(const struct ibv_context *context)
+{
+    return fake_opts.iwarp ||
+           fake_device(context_of(context)->host, context_of(context)->device)
+               ->opts.iwarp;
+}
+
+bool fake_no_srq(const struct ibv_context *context)
+{
+    return fake_device(context_of(context)->host, context_of(context)->device)
+        ->opts.no_srq;
+}
+
+/* Threads read these entries without the lock, so write only changes. */
+static struct ibv_device *device_of(int host, int device)
+{
+    struct ibv_device *at = &devices[host][device];
+    const struct fake_device_opts *opts = &fake_device(host, device)->opts;
+    const enum ibv_transport_type type =
+        fake_opts.iwarp || opts->iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+
+    if (at->transport_type != type)
+        at->transport_type = type;
+    if (strcmp(at->name, opts->name) != 0)
+        snprintf(at->name, sizeof(at->name), "%s", opts->name);
+    return at;
+}
+
 struct ibv_device **ibv_get_device_list(int *n_out)
 {
     struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
-    enum ibv_transport_type type =
-        fake_opts.iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 
-    /* Ranks that are threads read the list of devices of another rank. */
     fake_lock();
-    for (int i = 0; i < fake_opts.devices; i++) {
-        list[i] = &devices[i];
-        if (devices[i].transport_type != type)
-            devices[i].transport_type = type;
-    }
+    for (int i = 0; i < fake_opts.devices; i++)
+        list[i] = device_of(fake_host(), i);
     fake_unlock();
     if (n_out)
         *n_out = fake_opts.devices;
@@ -57,36 +85,55 @@ void ibv_free_device_list(struct ibv_device **list)
     free(list);
 }
 
-static void context_init(struct context *c, struct ibv_device *device)
+static void context_init(struct context *c, int host, int device)
 {
-    c->base.device = device;
+    c->host = host;
+    c->device = device;
+    c->base.device = device_of(host, device);
     c->mtu = fake_opts.mtu;
     c->base.async_fd = fake_bell();
     fake_queues_ops(&c->base.ops);
 }
 
-struct ibv_context *fake_shared_context(int device)
+struct ibv_context *fake_shared_context(int host, int device)
 {
-    return device < fake_opts.devices ? &shared[device].base : NULL;
+    if (device >= fake_opts.devices)
+        return NULL;
+    if (!shared[host][device].base.device)
+        context_init(&shared[host][device], host, device);
+    return &shared[host][device].base;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+static void insert(struct context *c)
 {
-    struct context *c = calloc(1, sizeof(*c));
-
-    fake_lock();
-    context_init(c, device);
-    c->index = 0;
     while (c->index < CONTEXTS_MAX && contexts[c->index])
         c->index++;
     if (c->index < CONTEXTS_MAX)
         contexts[c->index] = c;
     else
         fake_mistake("more than %d open devices", CONTEXTS_MAX);
-    fake_count(1);
-    fake_device_start();
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct context *c = calloc(1, sizeof(*c));
+    const ptrdiff_t at = device - devices[0];
+
+    fake_lock();
+    context_init(c, (int)(at / FAKE_DEVICES_MAX), (int)(at % FAKE_DEVICES_MAX));
+    const bool fits = fake_use(&c->base, (struct fake_usage){.contexts = 1});
+    if (fits) {
+        insert(c);
+        fake_count(1);
+        fake_device_start();
+    }
     fake_unlock();
-    return &c->base;
+    if (fits)
+        return &c->base;
+    close(c->base.async_fd);
+    free(c);
+    errno = ENOMEM;
+    return NULL;
 }
 
 int ibv_close_device(struct ibv_context *base)
@@ -98,6 +145,7 @@ int ibv_close_device(struct ibv_context *base)
         fake_mistake("a device is closed with queue pairs on it");
     if (c->index < CONTEXTS_MAX)
         contexts[c->index] = NULL;
+    fake_unuse(base, (struct fake_usage){.contexts = 1});
     close(base->async_fd);
     fake_count(-1);
     fake_unlock();
@@ -107,53 +155,36 @@ int ibv_close_device(struct ibv_context *base)
 
 int fake_device_of(const struct ibv_context *context)
 {
-    return (int)(context->device - devices);
+    return context_of(context)->device;
 }
 
-int fake_mtu_of(const struct ibv_context *context)
+int fake_host_of(const struct ibv_context *context)
 {
-    return ((const struct context *)context)->mtu;
+    return context_of(context)->host;
+}
+
+int fake_mtu_of(const struct ibv_context *context, int port)
+{
+    const int mtu = fake_context_port(context, port)->opts.mtu;
+
+    return mtu ? mtu : context_of(context)->mtu;
 }
 
 bool fake_port_is_up(const struct ibv_context *context, int port)
 {
-    return !port_of(fake_device_of(context), port)->down;
-}
-
-static uint16_t lid_of(int device, int port)
-{
-    return (uint16_t)(fake_opts.lid
-                          ? fake_opts.lid + device + (port - 1) * FAKE_PORT_LIDS
-                          : 0);
-}
-
-bool fake_may_become(enum ibv_qp_state from, const struct ibv_qp_attr *attr, int mask)
-{
-    static const int ready = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                             IBV_QP_MIN_RNR_TIMER;
-    static const int send = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-
-    switch (attr->qp_state) {
-    case IBV_QPS_INIT:
-        return from == IBV_QPS_RESET && mask & IBV_QP_PORT;
-    case IBV_QPS_RTR:
-        return from == IBV_QPS_INIT && (mask & ready) == ready;
-    case IBV_QPS_RTS:
-        return from == IBV_QPS_RTR && (mask & send) == send && attr->rnr_retry == 7;
-    default:
-        return attr->qp_state == IBV_QPS_ERR;
-    }
+    return !fake_context_port(context, port)->down;
 }
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     memset(attr, 0, sizeof(*attr));
-    attr->node_guid = (uint64_t)fake_device_of(context) + 1;
+    attr->node_guid = 1 + (uint64_t)fake_device_of(context) +
+                      (uint64_t)fake_host_of(context) * FAKE_DEVICES_MAX;
+    attr->max_qp = fake_opts.max_qp ? fake_opts.max_qp : FAKE_QPS_MAX;
     attr->max_qp_wr = fake_opts.max_qp_wr;
     attr->max_cqe = fake_opts.max_cqe;
-    attr->max_srq_wr = fake_opts.max_srq_wr;
+    attr->max_srq_wr = fake_no_srq(context) ? 0 : fake_opts.max_srq_wr;
+    attr->max_pkeys = FAKE_PKEYS;
     attr->phys_port_cnt = (uint8_t)fake_opts.ports;
     return 0;
 }
@@ -167,14 +198,28 @@ int ibv_query_port(struct ibv_context *context, uint8_t port,
         return EINVAL;
     fake_lock();
     bool up = !fake_opts.port_down && fake_port_is_up(context, port);
+    attr->active_speed = fake_context_port(context, port)->opts.active_speed;
+    attr->active_width = fake_context_port(context, port)->opts.active_width;
+    attr->active_mtu = (enum ibv_mtu)fake_mtu_of(context, port);
     fake_unlock();
     attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     attr->max_msg_sz = fake_opts.message_max;
-    attr->active_mtu = (enum ibv_mtu)fake_mtu_of(context);
+    attr->max_mtu = IBV_MTU_4096;
     attr->gid_tbl_len = FAKE_GIDS;
-    attr->lid = lid_of(fake_device_of(context), port);
+    attr->pkey_tbl_len = FAKE_PKEYS;
+    attr->lid = fake_lid(fake_device_of(context), port);
     attr->link_layer =
         fake_opts.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+    return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *out)
+{
+    if (port < 1 || port > fake_opts.ports || index < 0 || index >= FAKE_PKEYS)
+        return EINVAL;
+    fake_lock();
+    *out = htons(fake_context_port(context, port)->opts.pkeys[index]);
+    fake_unlock();
     return 0;
 }
 
@@ -188,85 +233,12 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
         fake_mistake("a table of GIDs of %zu entries", max);
     for (int i = 0; i < fake_opts.ports * FAKE_GIDS; i++) {
         const struct ibv_gid_entry *entry =
-            &port_of(fake_device_of(context), i / FAKE_GIDS + 1)->gids[i % FAKE_GIDS];
+            &fake_context_port(context, i / FAKE_GIDS + 1)->gids[i % FAKE_GIDS];
         if (entry->port_num)
             entries[n++] = *entry;
     }
     fake_unlock();
     return (ssize_t)n;
-}
-
-static void set_gid(struct fake_port *at, int port, int n, const char *address,
-                    enum ibv_gid_type type)
-{
-    struct ibv_gid_entry *entry = &at->gids[n];
-
-    *entry = (struct ibv_gid_entry){.gid_index = (uint32_t)n, .gid_type = type};
-    if (!address)
-        return;
-    entry->port_num = (uint32_t)port;
-    entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
-    if (inet_pton(AF_INET, address, entry->gid.raw + 12) != 1 &&
-        inet_pton(AF_INET6, address, entry->gid.raw) != 1)
-        fake_mistake("\"%s\" is no address", address);
-}
-
-void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type)
-{
-    fake_lock();
-    set_gid(port_of(device, 1), 1, n, address, type);
-    fake_unlock();
-}
-
-static void reset_port(int host, int device, int port)
-{
-    struct fake_port *at = &fake_hub->ports[host][device][port - 1];
-    char address[32];
-
-    *at = (struct fake_port){.down = false};
-    for (int i = 0; i < 4; i++) {
-        if (i < 2)
-            snprintf(address, sizeof(address), "fe80::%d:%d:%d", host, port,
-                     device + 1);
-        else
-            snprintf(address, sizeof(address), "10.%d.%d.%d", 9 + host, device, port);
-        set_gid(at, port, i, address,
-                i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
-    }
-}
-
-static bool has_gid(const struct fake_port *port, const struct ibv_gid_entry *own,
-                    const union ibv_gid *gid)
-{
-    for (int i = 0; i < FAKE_GIDS; i++) {
-        const struct ibv_gid_entry *entry = &port->gids[i];
-        if (entry->port_num && own->port_num && entry->gid_type == own->gid_type &&
-            memcmp(&entry->gid, gid, sizeof(*gid)) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Return whether a port has that GID, of the type of the local one, or that LID. */
-bool fake_path_is_right(const struct ibv_context *context,
-                        const struct ibv_ah_attr *path)
-{
-    bool right = false;
-
-    if (!path->is_global && path->dlid == 0) /* as the connection manager's */
-        return true;
-    if (path->port_num < 1 || path->port_num > fake_opts.ports)
-        return false;
-    const struct ibv_gid_entry *own = &port_of(fake_device_of(context), path->port_num)
-                                           ->gids[path->grh.sgid_index % FAKE_GIDS];
-    for (int host = 0; host < fake_opts.hosts; host++)
-        for (int device = 0; device < fake_opts.devices; device++)
-            for (int port = 1; port <= fake_opts.ports; port++)
-                right |= path->is_global
-                             ? has_gid(&fake_hub->ports[host][device][port - 1], own,
-                                       &path->grh.dgid)
-                             : path->dlid == lid_of(device, port);
-    return right;
 }
 
 void fake_raise(struct ibv_context *context, struct ibv_async_event event)
@@ -327,9 +299,11 @@ static int own_addresses(uint8_t (*out)[16], int max)
     int n = 0;
 
     for (; n < fake_opts.devices * fake_opts.ports && n < max; n++) {
-        uint8_t device = (uint8_t)(n / fake_opts.ports);
-        uint8_t port = (uint8_t)(n % fake_opts.ports + 1);
-        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff, 127, 9, device, port}, 16);
+        const struct fake_place place = {fake_host(), n / fake_opts.ports,
+                                         (uint8_t)(n % fake_opts.ports + 1)};
+        memcpy(out[n], (uint8_t[16]){[10] = 0xff, 0xff}, 16);
+        fake_place_address(place, out[n] + 12);
+        out[n][12] = 127;
     }
     return n;
 }
@@ -378,21 +352,12 @@ struct fake_verbs_opts *fake_verbs_machine(void)
         .max_srq_wr = 1 << 15,
         .max_qp_wr = 4096,
     };
-    for (int host = 0; host < FAKE_HOSTS_MAX; host++)
-        for (int i = 0; i < FAKE_DEVICES_MAX; i++)
-            for (int port = 1; port <= FAKE_PORTS_MAX; port++)
-                reset_port(host, i, port);
     return &fake_opts;
 }
 
 void fake_verbs_begin(void)
 {
     memset(contexts, 0, sizeof(contexts));
-    for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
-        snprintf(devices[i].name, sizeof(devices[i].name), "fake%d", i);
-        if (!shared[i].base.device)
-            context_init(&shared[i], &devices[i]);
-    }
     fake_memory_reset();
     fake_queues_reset();
     fake_rdmacm_reset();
@@ -412,9 +377,10 @@ void fake_verbs_port(int device, int port, bool up)
 
     event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
     fake_lock();
-    port_of(device, port)->down = !up;
+    fake_port(fake_host(), device, port)->down = !up;
     for (int i = 0; i < CONTEXTS_MAX; i++) {
-        if (contexts[i] && fake_device_of(&contexts[i]->base) == device)
+        if (contexts[i] && contexts[i]->host == fake_host() &&
+            contexts[i]->device == device)
             fake_raise(&contexts[i]->base, event);
     }
     fake_queues_run();
@@ -439,12 +405,4 @@ bool fake_verbs_async_waits(int context)
     bool waits = contexts[context] && contexts[context]->n_events > 0;
     fake_unlock();
     return waits;
-}
-
-int fake_verbs_carried(int device, int port)
-{
-    fake_lock();
-    int n = fake_hub->ports[fake_host()][device][port - 1].carried;
-    fake_unlock();
-    return n;
 }

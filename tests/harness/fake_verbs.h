@@ -21,55 +21,97 @@ struct fake_verbs_opts {
     int hosts;
     bool no_library;
     bool no_connection_manager;
-    int devices;         /* fake0, fake1, … port P of N with one IPv4 address:
+    int devices; /* fake0, fake1, … port P of N with one IPv4 address:
                           * 127.9.N.P, which real UDP reaches, too */
-    int ports;           /* per device */
+    int ports; /* per device */
     bool port_down;
-    bool address_less;   /* addresses belong to no device */
+    bool down_fails; /* requests over a port that is down fail after all retries;
+                          * else they wait until it is up */
+    bool address_less; /* addresses belong to no device */
     bool address_errors; /* no address of a peer can be resolved */
-    bool other_device;   /* routes to peers use the last device */
-    bool other_port;     /* … over its last port */
-    bool deaf;           /* requests for connections are not answered */
+    bool other_device; /* routes to peers use the last device */
+    bool other_port; /* … over its last port */
+    bool deaf; /* requests for connections are not answered */
     _Atomic bool late_ends; /* pending requests succeed when a queue pair is
                              * stopped */
-    bool half_way;       /* an accepted connection cannot be established */
-    int reject;          /* reason for rejecting connections; 0: accept them */
-    int reg_errno;       /* of ibv_reg_mr; 0: succeed */
-    bool no_iova;        /* the library has no ibv_reg_mr_iova */
-    int dmabuf_errno;    /* of ibv_reg_dmabuf_mr; 0: succeed; -1: an old library */
-    int cq_errno;        /* of ibv_create_cq */
-    int qp_errno;        /* of ibv_create_qp */
-    bool memlock;        /* registered memory counts against this process's limit of
+    bool half_way; /* an accepted connection cannot be established */
+    int reject; /* reason for rejecting connections; 0: accept them */
+    int reg_errno; /* of ibv_reg_mr; 0: succeed */
+    bool no_iova; /* the library has no ibv_reg_mr_iova */
+    int dmabuf_errno; /* of ibv_reg_dmabuf_mr; 0: succeed; -1: an old library */
+    int cq_errno; /* of ibv_create_cq */
+    int qp_errno; /* of ibv_create_qp */
+    bool memlock; /* registered memory counts against this process's limit of
                           * locked memory */
     uint32_t inline_max;
     uint32_t message_max;
-    int mtu;             /* of a context's ports, set when the context is opened;
+    int mtu; /* of a context's ports, set when the context is opened;
                           * longer packets are dropped there. An enum ibv_mtu */
     int max_cqe;
     int max_srq_wr;
     int max_qp_wr;
-    int srq_errno;       /* of ibv_create_srq; 0: succeed */
-    bool iwarp;          /* posting a write with immediate fails */
+    int max_qp; /* per device and host; 0: no limit */
+    int max_contexts; /* open at a time, per device and host; 0: no limit */
+    uint64_t
+        max_pinned; /* bytes of registered pages per device and host; 0: no limit */
+    int srq_errno; /* of ibv_create_srq; 0: succeed */
+    bool iwarp; /* posting a write with immediate fails */
     bool no_remote_write; /* no queue pair permits remote writes */
-    int fork_calls;      /* counts ibv_fork_init */
-    int fork_errno;      /* of ibv_fork_init */
-    bool fork_unneeded;  /* the kernel copies pinned pages */
-    bool no_fork_query;  /* a library without ibv_is_fork_initialized */
-    bool no_gid_query;   /* a library without ibv_query_gid_table */
-    bool no_rdmacm;      /* no librdmacm.so.1 */
-    bool infiniband;     /* the ports' link layer; else Ethernet */
-    int late_us;         /* delay of messages to rank late_peer over the first device,
+    int fork_calls; /* counts ibv_fork_init */
+    int fork_errno; /* of ibv_fork_init */
+    bool fork_unneeded; /* the kernel copies pinned pages */
+    bool no_fork_query; /* a library without ibv_is_fork_initialized */
+    bool no_gid_query; /* a library without ibv_query_gid_table */
+    bool no_rdmacm; /* no librdmacm.so.1 */
+    bool infiniband; /* the ports' link layer; else Ethernet */
+    int late_us; /* delay of messages to rank late_peer over the first device,
                           * in us; 0: none */
     int late_peer;
-    uint64_t rate;       /* bytes per second of each port; 0: no limit */
-    uint64_t delay_us;   /* from port to port */
-    uint64_t retry_us;   /* until a request to a queue pair that is gone fails */
-    int lid;             /* of the first device; the others follow in sequence; 0:
+    uint64_t rate; /* bytes per second of each port; 0: no limit */
+    uint64_t delay_us; /* from port to port */
+    uint64_t retry_us; /* until a request to a queue pair that is gone fails */
+    int lid; /* of the first device; the others follow in sequence; 0:
                           * none. Each further port adds FAKE_PORT_LIDS */
 };
 
 #define FAKE_GIDS 16
 #define FAKE_PORT_LIDS 100
+#define FAKE_PKEYS 8
+
+/* Options of one device of one host. */
+struct fake_device_opts {
+    char name[32]; /* first "fake0", "fake1", … */
+    char pci[16]; /* its address, first 0000:10:00.0, 0000:11:00.0, … */
+    int numa_node; /* -1: unknown */
+    char cpus[32]; /* near it, such as "0-3"; "": all */
+    bool iwarp, no_srq; /* or the machine's iwarp, srq_errno */
+};
+
+/* Options of one port of one host. */
+struct fake_port_opts {
+    uint8_t active_speed, active_width; /* reported, as in struct ibv_port_attr; first
+                                         * 100 Gbit/s */
+    uint64_t rate, delay_us; /* 0: the machine's */
+    int mtu; /* 0: the machine's */
+    uint16_t pkeys[FAKE_PKEYS]; /* partition table, first 0xffff alone. Two queue
+                                 * pairs of one partition can exchange requests if at
+                                 * least one is a full member (bit 15) */
+    uint8_t roce_tos; /* default traffic class of the connection manager */
+};
+
+/* A queue pair, even a destroyed one, as ibv_modify_qp set it. */
+struct fake_qp {
+    uint32_t number, remote; /* remote 0: it was never connected */
+    int process, host, device, port; /* port 0: none yet */
+    bool live, has_srq;
+    enum ibv_qp_state state;
+    uint16_t pkey, dlid;
+    uint8_t sl, traffic_class, hop_limit, sgid_index;
+    uint32_t flow_label;
+    enum ibv_mtu mtu, port_mtu; /* of the path; of the port */
+    uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint32_t max_send_wr, max_recv_wr;
+};
 
 /** fake_verbs_reset - reset the fake to a machine with one device. */
 struct fake_verbs_opts *fake_verbs_reset(void);
@@ -84,8 +126,30 @@ void fake_verbs_begin(void);
  * libibverbs.so.1; set its options with fake_verbs_machine. */
 bool fake_hub_create(const char *path);
 
+/** fake_hub_open - map a fabric, to read and change it. */
+bool fake_hub_open(const char *path);
+
 /** fake_hub_attach - let this process use a fabric, as one of a host. */
 bool fake_hub_attach(const char *path, int host);
+
+/** fake_verbs_host - give the calling thread the devices of another host. Objects that
+ * it opens keep their host. */
+void fake_verbs_host(int host);
+
+/** fake_verbs_device_opts - return the options of a device; change them before a
+ * context is opened. */
+struct fake_device_opts *fake_verbs_device_opts(int host, int device);
+
+/** fake_verbs_port_opts - return the options of a port, from 1. */
+struct fake_port_opts *fake_verbs_port_opts(int host, int device, int port);
+
+/** fake_verbs_qp - copy the nth queue pair that was ever made; false: no such one. */
+bool fake_verbs_qp(int n, struct fake_qp *out);
+
+/** fake_verbs_sysfs - write what Linux shows of a host's devices below `root`:
+ * /sys/class/infiniband, their PCI devices, /sys/kernel/config/rdma_cm and
+ * /dev/infiniband. */
+bool fake_verbs_sysfs(const char *root, int host);
 
 /** fake_verbs_fail - complete the next posted request with this status. */
 void fake_verbs_fail(enum ibv_wc_status status);

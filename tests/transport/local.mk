@@ -23,9 +23,11 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
 	tests/transport/verbs/test_verbs_oob_listener
-fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cq.c tests/harness/fake_fabric.c \
-	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_queues.c \
-	tests/harness/fake_rdmacm.c tests/harness/fake_srq.c \
+fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
+	tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
+	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_ports.c \
+	tests/harness/fake_queue.h tests/harness/fake_queues.c tests/harness/fake_rdmacm.c \
+	tests/harness/fake_requests.c tests/harness/fake_srq.c tests/harness/fake_sysfs.c \
 	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
 tests_transport_auto_test_auto_verbs_SOURCES = tests/transport/auto/test_auto_verbs.c \
 	tests/transport/auto/auto_verbs_rig.h tests/transport/pair.h $(fake_verbs_sources)
