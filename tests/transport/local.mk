@@ -20,7 +20,8 @@ if TRIB_VERBS
 check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \
 	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_conformance \
 	tests/transport/verbs/test_verbs_conformance_no_srq \
-	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_liveness \
+	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
+	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
 	tests/transport/verbs/test_verbs_oob_listener
 fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
@@ -44,6 +45,8 @@ tests_transport_verbs_test_verbs_oob_connect_SOURCES = tests/transport/verbs/tes
 tests_transport_verbs_test_verbs_oob_listener_SOURCES = tests/transport/verbs/test_verbs_oob_listener.c \
 	$(verbs_oob_pair)
 tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_failback_SOURCES = tests/transport/verbs/test_verbs_failback.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_verbs_multiport.c \
 	tests/transport/pair.h $(fake_verbs_sources)

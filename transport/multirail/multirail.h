@@ -10,7 +10,8 @@
  * rails; a quiet write uses the rail of the next event. So the receiver knows the rail
  * of the next event without numbers on the wire. An event that arrives early waits.
  *
- * The top of multirail_failover.c describes the loss of a rail.
+ * The top of multirail_failover.c describes the loss of a rail, the top of
+ * multirail_failback.c its return.
  */
 #ifndef TRANSPORT_MULTIRAIL_MULTIRAIL_H
 #define TRANSPORT_MULTIRAIL_MULTIRAIL_H
@@ -33,6 +34,7 @@
 
 #define MULTIRAIL_LOG 256u /* writes to a peer that may have to be repeated */
 #define MULTIRAIL_LABEL 48
+#define MULTIRAIL_NO_MARK UINT8_MAX
 
 /* The token of a caller's write is its index in the log, with the epoch in the upper
  * bits. A probe has the index MULTIRAIL_PROBE in every epoch. */
@@ -52,6 +54,10 @@ struct multirail_plan {
     void *arg;
     /* Return true if the address seems to be in the inner's network. NULL: unknown. */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    /* Try to connect again to a peer that was disconnected or lost, without blocking;
+     * called until it returns true, which means connected in both directions. NULL: a
+     * lost rail does not return. */
+    bool (*revive)(struct trib_transport *inner, int peer);
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
     int reach_ms;
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
@@ -69,6 +75,7 @@ struct multirail_remote {
     int peer;
     struct trib_remote *rail[MULTIRAIL_MAX]; /* NULL: the rail was lost before the
                                               * import */
+    struct trib_blob *later; /* to import if that rail returns; or NULL */
     LIST_ENTRY(multirail_remote) entry;
 };
 
@@ -104,7 +111,7 @@ struct multirail_rail {
     uint64_t done; /* entries below this number that used the rail are done */
     uint32_t unsignalled;
     struct multirail_fifo early; /* arrivals before their turn */
-    uint8_t mark; /* last mark received: the rails that the peer has abandoned */
+    uint8_t mark; /* last mark received: the peer's state */
     uint8_t marked; /* last mark sent */
     /* used by multirail_timeout.c; times in ns */
     uint64_t last; /* requests are outstanding on the rail while `done` is below */
@@ -138,6 +145,11 @@ struct multirail_peer {
     bool continues; /* the peer said over one of them: its job continues without us */
     bool process_runs; /* the process answered after the last lost rail had ended */
     uint8_t warned;
+    uint8_t generation; /* grows when abandoned rails return */
+    uint8_t up; /* abandoned, and connected again at this end */
+    uint8_t said_up; /* `up` as this rank has said in this generation */
+    uint8_t peer_up; /* the peer's `up`, as it has said in this generation */
+    uint8_t returned; /* not logged yet */
     bool trouble; /* a set above is not empty, or recovery is in progress */
     bool listed;
     uint64_t trouble_at;
@@ -158,6 +170,7 @@ struct multirail_peer {
     uint64_t got; /* number received without a gap */
     struct multirail_order in;
     uint8_t in_dead; /* rails that `in` excludes */
+    uint8_t in_generation; /* generation of `in` */
     bool answer_owed;
     struct multirail_fifo ready; /* events in order, not delivered yet */
 };
@@ -170,6 +183,7 @@ struct multirail {
     bool confirms;
     const char *name;
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
+    bool (*revive)(struct trib_transport *inner, int peer);
     int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
@@ -242,6 +256,9 @@ trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
 /** trib_multirail_enlist - have the next poll handle this peer. */
 void trib_multirail_enlist(struct multirail *r, int peer);
 
+/** trib_multirail_trouble - have each poll take a step of this peer's recovery. */
+void trib_multirail_trouble(struct multirail *r, int peer);
+
 /** trib_multirail_set_order - use all rails except the dead ones, from event `base`
  * on. */
 void trib_multirail_set_order(struct multirail_order *order,
@@ -264,6 +281,9 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
                                    const struct trib_address *address,
                                    struct multirail_parsed_address *out);
 TRIB_TRANSPORT_PEERS(trib_multirail);
+/** trib_multirail_import_later - import the regions whose import skipped these rails.
+ * Returns false on failure. */
+bool trib_multirail_import_later(struct multirail *r, int peer, unsigned rails);
 
 /* multirail_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_multirail);
@@ -314,6 +334,14 @@ void trib_multirail_free_fifos(struct multirail_peer *p);
 /** trib_multirail_check_timeouts - call after a pull. Fail the rails that are silent
  * while others make progress. */
 void trib_multirail_check_timeouts(struct multirail *r);
+
+/* multirail_failback.c */
+/** trib_multirail_fail_back - take the next step towards the return of lost rails. */
+void trib_multirail_fail_back(struct multirail *r, int peer);
+/** trib_multirail_return - start a new generation. Rails that are connected again and
+ * not in the set `dead` carry writes again. */
+void trib_multirail_return(struct multirail *r, int peer, unsigned dead);
+void trib_multirail_log_return(struct multirail *r, int peer);
 
 /* multirail_failover.c */
 /** trib_multirail_count - return the number of rails in a set. */

@@ -232,32 +232,37 @@ trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
     return status;
 }
 
-/* Import the inner blobs for the live rails. */
-static trib_status_t import_rails(struct multirail *r, int peer,
-                                  const struct trib_blob *blob,
-                                  struct multirail_remote *remote)
+/* Split a blob into the inner blobs; one without rails is the first. */
+static void split_blob(const struct trib_blob *blob,
+                       struct trib_blob inner[MULTIRAIL_MAX])
 {
-    const struct multirail_peer *p = &r->peers[peer];
-    struct trib_blob inner[MULTIRAIL_MAX];
     uint32_t magic = 0;
     size_t at = sizeof(magic);
 
+    memset(inner, 0, MULTIRAIL_MAX * sizeof(*inner));
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
-    memset(inner, 0, sizeof(inner));
-    if (magic != MULTIRAIL_MAGIC) {
+    if (magic != MULTIRAIL_MAGIC)
         inner[0] = *blob;
-        at = TRIB_BLOB_MAX;
-    }
     for (int j = 0; magic == MULTIRAIL_MAGIC && j < MULTIRAIL_MAX; j++)
         inner[j].len =
             get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
+}
+
+/* Import the inner blobs for these rails. */
+static trib_status_t import_rails(struct multirail *r, struct multirail_remote *remote,
+                                  const struct trib_blob *blob, unsigned rails)
+{
+    const struct multirail_peer *p = &r->peers[remote->peer];
+    struct trib_blob inner[MULTIRAIL_MAX];
+
+    split_blob(blob, inner);
     for (int k = 0; k < p->n; k++) {
         struct trib_transport *t = r->inner[p->rails[k].inner];
-        if ((p->dead | p->failing | p->left) >> k & 1)
+        if (!(rails >> k & 1) || remote->rail[k])
             continue;
-        trib_status_t status =
-            t->ops->import_region(t, peer, &inner[p->rails[k].other], &remote->rail[k]);
+        trib_status_t status = t->ops->import_region(
+            t, remote->peer, &inner[p->rails[k].other], &remote->rail[k]);
         if (status == TRIB_ERR_PEER_LOST) { /* the inner will report its loss */
             remote->rail[k] = NULL;
             trib_error_clear(&r->inner_err[p->rails[k].inner]);
@@ -267,6 +272,36 @@ static trib_status_t import_rails(struct multirail *r, int peer,
         }
     }
     return TRIB_OK;
+}
+
+/* Keep the blob for rails that are lost now and may return. */
+static trib_status_t keep_blob(struct multirail *r, struct multirail_remote *remote,
+                               const struct trib_blob *blob)
+{
+    for (int k = 0; r->revive && k < r->peers[remote->peer].n; k++) {
+        if (remote->rail[k] || remote->later)
+            continue;
+        remote->later = malloc(sizeof(*blob));
+        if (!remote->later)
+            return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+        *remote->later = *blob;
+    }
+    return TRIB_OK;
+}
+
+bool trib_multirail_import_later(struct multirail *r, int peer, unsigned rails)
+{
+    struct multirail_remote *remote;
+
+    LIST_FOREACH(remote, &r->remotes, entry)
+    {
+        if (remote->peer == peer && remote->later &&
+            import_rails(r, remote, remote->later, rails) != TRIB_OK) {
+            trib_error_clear(r->err);
+            return false;
+        }
+    }
+    return true;
 }
 
 trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
@@ -285,7 +320,12 @@ trib_status_t trib_multirail_import(struct trib_transport *t, int peer,
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     remote->peer = peer;
     LIST_INSERT_HEAD(&r->remotes, remote, entry);
-    trib_status_t status = import_rails(r, peer, blob, remote);
+    const struct multirail_peer *p = &r->peers[peer];
+    trib_status_t status =
+        import_rails(r, remote, blob,
+                     multirail_all(p) & ~(unsigned)(p->dead | p->failing | p->left));
+    if (status == TRIB_OK)
+        status = keep_blob(r, remote, blob);
     if (status != TRIB_OK) {
         trib_multirail_release(t, (struct trib_remote *)remote);
         return status;

@@ -45,6 +45,13 @@ enum {
     DEATH_MS = 500, /* for the other rails to deliver the last data of a dead peer */
 };
 
+static struct multirail_msg mark_of(const struct multirail_peer *p, unsigned dead)
+{
+    return (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
+                                  .len = MULTIRAIL_MARK +
+                                         multirail_state(p->generation, dead)};
+}
+
 /* Send a mark with all rails. An abort and a normal disconnect both end with DISCONNECT
  * on the remaining rails; the mark distinguishes them. */
 void trib_multirail_drop_peer(struct multirail *r, int peer)
@@ -54,10 +61,7 @@ void trib_multirail_drop_peer(struct multirail *r, int peer)
     for (int k = 0; k < p->n; k++) {
         unsigned bit = 1u << k;
         if (!((p->ended | p->parted | p->left) & bit) && p->rails[k].board)
-            (void)trib_multirail_send_msg(
-                r, peer, k,
-                (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
-                                       .len = multirail_all(p)});
+            (void)trib_multirail_send_msg(r, peer, k, mark_of(p, multirail_all(p)));
     }
 }
 
@@ -92,6 +96,7 @@ static void abandon_rails(struct multirail *r, int peer)
 
     assert((p->failing & ~(unsigned)p->dead) != 0);
     p->dead |= p->failing;
+    p->said_up = p->peer_up = 0;
     p->epoch++;
     if (p->state != TRIB_PEER_CONNECTED)
         return;
@@ -105,17 +110,15 @@ static void abandon_rails(struct multirail *r, int peer)
 static bool send_marks(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
+    const uint8_t state = multirail_state(p->generation, p->dead);
     bool all = true;
 
     for (int k = 0; k < p->n; k++) {
         struct multirail_rail *rail = &p->rails[k];
-        if ((p->dead >> k & 1) || rail->marked == p->dead)
+        if ((p->dead >> k & 1) || rail->marked == state)
             continue;
-        if (trib_multirail_send_msg(
-                r, peer, k,
-                (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
-                                       .len = p->dead}) == TRIB_OK)
-            rail->marked = p->dead;
+        if (trib_multirail_send_msg(r, peer, k, mark_of(p, p->dead)) == TRIB_OK)
+            rail->marked = state;
         else
             all = false;
     }
@@ -125,8 +128,10 @@ static bool send_marks(struct multirail *r, int peer)
 /* Return true if everything that the peer sent before its marks has arrived. */
 static bool all_marked(const struct multirail_peer *p)
 {
+    const uint8_t state = multirail_state(p->generation, p->dead);
+
     for (int k = 0; k < p->n; k++) {
-        if (!(p->dead >> k & 1) && p->rails[k].mark != p->dead)
+        if (!(p->dead >> k & 1) && p->rails[k].mark != state)
             return false;
     }
     return true;
@@ -158,6 +163,7 @@ static void close_direction(struct multirail *r, int peer)
         p->rails[k].early.head = p->rails[k].early.tail;
     trib_multirail_set_order(&p->in, p, p->got);
     p->in_dead = p->dead;
+    p->in_generation = p->generation;
     p->answer_owed = true;
 }
 
@@ -165,14 +171,16 @@ static void send_answer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
     int n = trib_multirail_count(p->in_dead);
-    struct multirail_cell *cell = &r->boards[r->size + peer].answer[n - 1];
+    struct multirail_cell *cell = &r->boards[r->size + peer].answer[n];
 
-    assert(n >= 1 && n < MULTIRAIL_MAX);
-    *cell = (struct multirail_cell){
-        .magic = MULTIRAIL_MAGIC, .dead = p->in_dead, .got = p->got};
+    assert(n >= 0 && n < MULTIRAIL_MAX);
+    *cell = (struct multirail_cell){.magic = MULTIRAIL_MAGIC,
+                                    .dead = p->in_dead,
+                                    .got = p->got,
+                                    .generation = p->in_generation};
     for (int k = 0; k < p->n && p->answer_owed; k++) {
         size_t off = offsetof(struct multirail_board, answer) +
-                     (size_t)(n - 1) * sizeof(struct multirail_cell);
+                     (size_t)n * sizeof(struct multirail_cell);
         if (!(p->dead >> k & 1) &&
             trib_multirail_send_msg(
                 r, peer, k,
@@ -229,6 +237,11 @@ static void finish(struct multirail *r, int peer)
         p->trouble = false;
 }
 
+static bool in_is_current(const struct multirail_peer *p)
+{
+    return p->in_dead == p->dead && p->in_generation == p->generation;
+}
+
 /* Advance both directions as far as possible now. Return true if recovery is
  * complete. */
 static bool advance(struct multirail *r, int peer)
@@ -236,16 +249,16 @@ static bool advance(struct multirail *r, int peer)
     struct multirail_peer *p = &r->peers[peer];
     bool sent = send_marks(r, peer);
 
-    if (p->in_dead != p->dead && all_marked(p))
+    if (!in_is_current(p) && all_marked(p))
         close_direction(r, peer);
     if (p->answer_owed)
         send_answer(r, peer);
     if (p->flow == MULTIRAIL_REPEATING && trib_multirail_repost(r, peer)) {
         p->flow = MULTIRAIL_FLOWING;
         warn(r, peer);
+        trib_multirail_log_return(r, peer);
     }
-    return sent && p->flow == MULTIRAIL_FLOWING && p->in_dead == p->dead &&
-           !p->answer_owed;
+    return sent && p->flow == MULTIRAIL_FLOWING && in_is_current(p) && !p->answer_owed;
 }
 
 void trib_multirail_recover(struct multirail *r, int peer)

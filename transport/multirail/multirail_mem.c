@@ -151,6 +151,7 @@ void trib_multirail_release(struct trib_transport *t, struct trib_remote *opaque
         inner->ops->release(inner, remote->rail[k]);
     }
     LIST_REMOVE(remote, entry);
+    free(remote->later);
     free(remote);
 }
 
@@ -182,6 +183,7 @@ void trib_multirail_free_memory(struct multirail *r)
     while (!LIST_EMPTY(&r->remotes)) {
         struct multirail_remote *remote = LIST_FIRST(&r->remotes);
         LIST_REMOVE(remote, entry);
+        free(remote->later);
         free(remote);
     }
 }

@@ -109,24 +109,51 @@ static int find_rail(const struct multirail_peer *p, int inner)
     return -1;
 }
 
-static void handle_control(struct multirail *r, int peer, int k, uint64_t len)
+/* Return how many generations the peer is ahead, modulo 4. */
+static unsigned ahead_of(const struct multirail_peer *p, unsigned state)
+{
+    return ((state >> MULTIRAIL_MAX) - p->generation) % 4;
+}
+
+static void handle_ready(struct multirail_peer *p, unsigned state)
+{
+    if (ahead_of(p, state) == 0)
+        p->peer_up = (uint8_t)(state & multirail_all(p));
+}
+
+static void handle_mark(struct multirail *r, int peer, int k, unsigned state)
 {
     struct multirail_peer *p = &r->peers[peer];
+    const unsigned dead = state & multirail_all(p);
 
-    if (len >= MULTIRAIL_ANSWER) {
-        trib_multirail_take_answer(r, peer, (int)(len - MULTIRAIL_ANSWER));
-        return;
-    }
-    unsigned dead = (unsigned)len & multirail_all(p);
-    p->rails[k].mark = (uint8_t)dead;
     if ((dead & (1u << k)) && dead != multirail_all(p))
         return; /* invalid: a rail does not report its own loss */
     if (dead == multirail_all(p)) {
         p->given_up = (uint8_t)dead;
         snprintf(p->why, sizeof(p->why), "it has declared this rank lost");
+    } else if (ahead_of(p, state) == 1 && peer < r->self &&
+               p->state == TRIB_PEER_CONNECTED) {
+        trib_multirail_return(r, peer, dead);
+    } else if (ahead_of(p, state) != 0) {
+        return; /* sent before rails returned */
     }
+    p->rails[k].mark = (uint8_t)state;
     if (dead & ~(unsigned)(p->dead | p->failing)) /* otherwise known, or a probe */
         trib_multirail_fail_rails(r, peer, dead, NULL);
+}
+
+static void handle_control(struct multirail *r, int peer, int k, uint64_t len)
+{
+    struct multirail_peer *p = &r->peers[peer];
+
+    if (len >= MULTIRAIL_READY + MULTIRAIL_STATES)
+        return;
+    if (len >= MULTIRAIL_READY)
+        handle_ready(p, (unsigned)len - MULTIRAIL_READY);
+    else if (len >= MULTIRAIL_MARK)
+        handle_mark(r, peer, k, (unsigned)len - MULTIRAIL_MARK);
+    else if (len >= MULTIRAIL_ANSWER)
+        trib_multirail_take_answer(r, peer, (int)(len - MULTIRAIL_ANSWER));
 }
 
 static void handle_arrived(struct multirail *r, int inner, const struct trib_event *e)
@@ -144,12 +171,10 @@ static void handle_arrived(struct multirail *r, int inner, const struct trib_eve
     }
     if (p->rails[k].inner < 0)
         p->rails[k].inner = inner; /* answer a plain peer over the inner that it uses */
-    if (p->parted >> k & 1)
-        return;
-    if (e->imm == TRIB_IMM_OWN) {
+    if (e->imm == TRIB_IMM_OWN && !((p->parted & ~p->up) >> k & 1))
         handle_control(r, e->peer, k, e->len);
+    if (e->imm == TRIB_IMM_OWN || (p->parted >> k & 1))
         return;
-    }
     struct multirail_fifo *early = &p->rails[k].early;
     if (early->tail - early->head >= EARLY_MAX) {
         trib_multirail_fail_peer(
@@ -199,6 +224,7 @@ static void handle_lost(struct multirail *r, int inner, const struct trib_event 
     p->continues |= e->continues;
     if (!*p->rails[k].why)
         memcpy(p->rails[k].why, e->why, sizeof(p->rails[k].why));
+    p->up &= (uint8_t) ~(1u << k);
     if ((p->dead >> k & 1) || (e->left && (p->failing >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));

@@ -41,7 +41,7 @@ int trib_multirail_count(unsigned set)
     return __builtin_popcount(set);
 }
 
-static void trouble(struct multirail *r, int peer)
+void trib_multirail_trouble(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
 
@@ -62,7 +62,7 @@ void trib_multirail_fail_rails(struct multirail *r, int peer, unsigned rails,
             snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%.150s", why);
     }
     p->failing |= (uint8_t)rails;
-    trouble(r, peer);
+    trib_multirail_trouble(r, peer);
 }
 
 void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
@@ -74,19 +74,20 @@ void trib_multirail_fail_peer(struct multirail *r, int peer, const char *why)
         return;
     p->state = TRIB_PEER_DRAINING;
     snprintf(p->why, sizeof(p->why), "%.150s", why);
-    trouble(r, peer);
+    trib_multirail_trouble(r, peer);
 }
 
 void trib_multirail_take_answer(struct multirail *r, int peer, int n)
 {
     struct multirail_peer *p = &r->peers[peer];
 
-    if (p->flow != MULTIRAIL_ASKING || n < 1 || n >= MULTIRAIL_MAX ||
+    if (p->flow != MULTIRAIL_ASKING || n < 0 || n >= MULTIRAIL_MAX ||
         n != trib_multirail_count(p->dead))
         return;
     struct multirail_cell cell; /* the peer may write to its board at any time */
-    trib_snapshot(&cell, &r->boards[peer].answer[n - 1], sizeof(cell));
-    if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead)
+    trib_snapshot(&cell, &r->boards[peer].answer[n], sizeof(cell));
+    if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead ||
+        cell.generation != p->generation)
         return;
     if (cell.got > p->events || cell.got < p->released) {
         trib_multirail_fail_peer(
@@ -103,5 +104,5 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
     }
     trib_multirail_set_order(&p->out, p, cell.got);
     p->flow = MULTIRAIL_REPEATING;
-    trouble(r, peer);
+    trib_multirail_trouble(r, peer);
 }

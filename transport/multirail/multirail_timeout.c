@@ -65,7 +65,8 @@ static void probe(struct multirail *r, int peer, int k, uint64_t now)
     if (trib_multirail_send_msg(
             r, peer, k,
             (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
-                                   .len = p->dead,
+                                   .len = MULTIRAIL_MARK +
+                                          multirail_state(p->generation, p->dead),
                                    .probe = true}) != TRIB_OK)
         return; /* the next check tries again */
     rail->probing = true;
@@ -123,7 +124,9 @@ void trib_multirail_check_timeouts(struct multirail *r)
     r->checked_at = now;
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
-        if (p->state == TRIB_PEER_CONNECTED && p->flow == MULTIRAIL_FLOWING && p->n > 1)
-            check_peer(r, i, afresh, now);
+        if (p->state != TRIB_PEER_CONNECTED || p->flow != MULTIRAIL_FLOWING || p->n < 2)
+            continue;
+        check_peer(r, i, afresh, now);
+        trib_multirail_fail_back(r, i);
     }
 }

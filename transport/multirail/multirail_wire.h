@@ -13,7 +13,7 @@
 #include "transport/transport.h"
 
 #define MULTIRAIL_MAX 4
-#define MULTIRAIL_MAGIC UINT32_C(0x52627254) /* "TrbR"; changes with the format below */
+#define MULTIRAIL_MAGIC UINT32_C(0x52627255) /* "UrbR"; changes with the format below */
 
 /*
  * An address has this header, then for each rail a record with the inner address, then
@@ -38,33 +38,48 @@ struct multirail_cell {
     uint32_t magic; /* 0: not written yet */
     uint32_t dead; /* answer: the abandoned rails */
     uint64_t got; /* answer: events received without a gap */
+    uint32_t generation; /* answer */
     uint32_t n, rail; /* hello */
-    uint64_t unused;
+    uint32_t unused;
 };
 static_assert(sizeof(struct multirail_cell) == 32, "no padding");
 
 /*
- * The memory into which one peer writes. Each cell is written at most once, except for
- * the spare one, which is never read.
+ * The memory into which one peer writes. A hello is written once, an answer once in a
+ * generation; the writer knows that the reader has read the one before. The spare bytes
+ * are never read.
  */
 struct multirail_board {
     struct multirail_cell hello[MULTIRAIL_MAX]; /* [inner of the reader] */
-    struct multirail_cell answer[MULTIRAIL_MAX - 1]; /* [lost rails - 1] */
-    struct multirail_cell spare;
+    struct multirail_cell answer[MULTIRAIL_MAX]; /* [lost rails] */
+    uint8_t spare[160];
 };
-static_assert(sizeof(struct multirail_board) == 256, "no padding");
+static_assert(sizeof(struct multirail_board) == 416, "no padding");
 
 /*
  * Control messages of rails are writes with the event TRIB_IMM_OWN. Their length tells
- * the kind. Up to MULTIRAIL_MARKS bytes it is a mark: the length is the set of rails
- * that the sender has abandoned. MULTIRAIL_ANSWER plus the number of lost rails is an
- * answer.
+ * the kind:
+ *   MULTIRAIL_ANSWER  plus the number of lost rails: an answer
+ *   MULTIRAIL_MARK    plus the sender's state, its generation modulo 4 and the set of
+ *                     rails that it has abandoned: a mark
+ *   MULTIRAIL_READY   plus such a state: the abandoned rails that the sender has
+ *                     connected again
  */
-#define MULTIRAIL_MARKS ((1u << MULTIRAIL_MAX) - 1)
+#define MULTIRAIL_STATES (4u << MULTIRAIL_MAX)
 #define MULTIRAIL_ANSWER 24u
-static_assert(MULTIRAIL_ANSWER > MULTIRAIL_MARKS &&
-                  MULTIRAIL_ANSWER + MULTIRAIL_MAX <= sizeof(struct multirail_cell),
+#define MULTIRAIL_MARK 32u
+#define MULTIRAIL_READY (MULTIRAIL_MARK + MULTIRAIL_STATES)
+static_assert(MULTIRAIL_ANSWER >= offsetof(struct multirail_cell, n) &&
+                  MULTIRAIL_ANSWER + MULTIRAIL_MAX <= sizeof(struct multirail_cell) &&
+                  MULTIRAIL_READY + MULTIRAIL_STATES <=
+                      sizeof(((struct multirail_board *)0)->spare),
               "the length tells the kind of a message");
+
+/** multirail_state - combine a generation and a set of rails. */
+static inline uint8_t multirail_state(unsigned generation, unsigned set)
+{
+    return (uint8_t)((generation % 4) << MULTIRAIL_MAX | set);
+}
 
 /** trib_multirail_nth - extract the nth record from an address or blob, for a rank with
  * one device. Bytes without rails are record 0 as a whole. `room` receives the record,

@@ -14,6 +14,7 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     trib_status_t status = trib_verbs_parse(opts, &params);
 
     params.ops = &trib_verbs_ops;
+    params.revive = trib_verbs_revive;
     return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 

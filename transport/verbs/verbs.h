@@ -17,6 +17,7 @@
 /* The parameters after "verbs:". */
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
+    bool (*revive)(struct trib_transport *t, int peer); /* of rails */
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
     char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list; "": all devices */
     enum verbs_connect connect;
@@ -71,6 +72,7 @@ int trib_verbs_link_ready(struct verbs *v, struct verbs_link *link);
 int trib_verbs_add_receives(struct verbs *v, struct ibv_qp *qp, uint32_t *owed);
 /* Return the current MTU of this transport's port, 1 to VERBS_MTU_MAX. */
 uint8_t trib_verbs_port_mtu(struct verbs *v);
+bool trib_verbs_port_is_active(struct verbs *v);
 /* Return true for a valid number of an MTU. */
 static inline bool verbs_is_mtu(uint8_t mtu)
 {
@@ -133,7 +135,21 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
 trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                                     char *why, size_t bytes);
 
+/* Send the last message of an OOB connection. Return false if it has ended. */
+bool trib_verbs_send_ready(struct verbs *v, int peer);
+
+/* verbs_revive.c: connecting again after a loss */
+/* Take the next step, without blocking. Return true once the peer is connected in both
+ * directions. For the owner's thread, about every 30 ms. */
+bool trib_verbs_revive(struct trib_transport *t, int peer);
+
 /* verbs_connect.c */
+/* Connect to an address of a peer. Does not change the state of the peer, so another
+ * thread than the owner's may call it. */
+bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
+                            uint64_t until);
+/* Record the peer's identity and enable posting to its outlet. */
+void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a);
 TRIB_TRANSPORT_PEERS(trib_verbs);
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
 bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
@@ -193,10 +209,10 @@ void trib_verbs_explain_status(struct verbs *v, int peer, enum ibv_wc_status sta
                                char why[TRIB_WHY_MAX]);
 /* Return why a peer refused, for the requesting rank. */
 const char *trib_verbs_refusal_text(enum verbs_refusal refusal);
-/* Log the refusal of a rank of this job; describe that of an unauthenticated peer, as a
- * predicate. */
+/* Log the refusal of a rank of this job. */
 void trib_verbs_log_refusal(struct verbs *v, const struct verbs_hello *hello,
                             enum verbs_refusal why);
+/* Write a predicate about the refusal of an unauthenticated peer. */
 void trib_verbs_describe_refusal(const struct verbs_hello *hello,
                                  enum verbs_refusal why, char *text, size_t bytes);
 /* Return true if a refused request did not have this job's key or secret. */

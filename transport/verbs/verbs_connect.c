@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memlock.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -432,8 +433,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
         snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 
-/* Record the peer's identity and enable posting to it. */
-static void set_connected(struct verbs *v, int peer, const struct verbs_address *a)
+void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];
     const struct trib_ip_identity who = {
@@ -451,29 +451,51 @@ static void set_connected(struct verbs *v, int peer, const struct verbs_address 
     p->base.state = TRIB_PEER_CONNECTED;
 }
 
-/* Try librdmacm first, because it queries the network. Then try GIDs. */
+/* Try librdmacm first, because it queries the network. Then try GIDs. Return true if
+ * the peer has an outlet. */
+static bool make_outlet(int peer, const struct verbs_address *a,
+                        struct attempt *by_manager, struct attempt *by_gids)
+{
+    struct verbs *v = by_manager->v;
+    const bool manager = v->listener && (a->n || !a->oob_port);
+    bool again = !manager;
+
+    if (manager)
+        again = !connect_by_rdmacm(by_manager, peer, a) && v->connect == VERBS_BY_BEST;
+    if (manager && by_manager->status == TRIB_OK) {
+        snprintf(v->peers[peer].by, sizeof(v->peers[peer].by), "librdmacm, %s",
+                 by_manager->at);
+        return true;
+    }
+    if (again)
+        connect_by_oob(by_gids, peer, a);
+    return again && by_gids->status == TRIB_OK;
+}
+
+bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
+                            uint64_t until)
+{
+    struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
+    const bool made = make_outlet(peer, a, &manager, &gids);
+
+    if (!made)
+        trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
+                 "rank %d is not reached again over %s: %s%s%s", peer, v->label,
+                 manager.why, *manager.why && *gids.why ? "; by GIDs: " : "", gids.why);
+    return made;
+}
+
 static trib_status_t connect_device(struct verbs *v, int peer,
                                     const struct verbs_address *a, uint64_t until)
 {
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
-    bool by_manager = v->listener && (a->n || !a->oob_port);
-    bool again = !by_manager;
+    const bool made = make_outlet(peer, a, &manager, &gids);
 
-    if (by_manager)
-        again = !connect_by_rdmacm(&manager, peer, a) && v->connect == VERBS_BY_BEST;
-    if (by_manager && manager.status == TRIB_OK) {
-        snprintf(v->peers[peer].by, sizeof(v->peers[peer].by), "librdmacm, %s",
-                 manager.at);
-        set_connected(v, peer, a);
-        return TRIB_OK;
-    }
-    if (again)
-        connect_by_oob(&gids, peer, a);
-    if (again && gids.status == TRIB_OK) {
-        set_connected(v, peer, a);
+    if (made)
+        trib_verbs_set_connected(v, peer, a);
+    if (made && v->peers[peer].out.by_oob)
         gids.status = trib_verbs_probe_path(v, peer, until, gids.why, sizeof(gids.why));
-    }
-    if (again && gids.status == TRIB_OK)
+    if (made && gids.status == TRIB_OK)
         return TRIB_OK;
     return fail_unreachable(v, peer, a, &manager, &gids);
 }
@@ -492,6 +514,7 @@ static trib_status_t connect_any(struct verbs *v, int peer,
             connect_device(v, peer, &choice->address[i], trib_deadline_ms(share_ms));
         if (status == TRIB_OK) {
             v->peers[peer].device = choice->device[i];
+            v->peers[peer].address = choice->address[i];
             if (i > 0)
                 trib_error_clear(v->err); /* errors of the devices tried before */
             return TRIB_OK;

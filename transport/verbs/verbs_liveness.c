@@ -203,6 +203,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
     if (peer < 0 || peer >= v->size || v->peers[peer].base.state == TRIB_PEER_LEFT ||
         !verbs_is_ours(v))
         return;
+    trib_verbs_end_revival(v, peer);
     struct verbs_peer *p = &v->peers[peer];
     refuse_requests(v, peer, peer);
     if (p->base.state == TRIB_PEER_DRAINING)
@@ -236,6 +237,9 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
 
     if (!verbs_is_ours(v))
         return;
+    for (int i = 0; i < v->size; i++)
+        if (!which || which[i])
+            trib_verbs_end_revival(v, i);
     for (int i = 0; i < v->size; i++)
         if (!which || which[i])
             refuse_requests(v, i, i);

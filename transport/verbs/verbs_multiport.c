@@ -269,6 +269,7 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .open = open_rail,
         .arg = d,
         .same_net = same_net,
+        .revive = d->params->revive,
         .reach_ms = (int)d->params->reach_ms,
     };
 

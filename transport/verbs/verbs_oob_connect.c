@@ -296,10 +296,25 @@ static void describe_path(struct verbs_peer *p)
              trib_verbs_way_text(path->way));
 }
 
+bool trib_verbs_send_ready(struct verbs *v, int peer)
+{
+    const struct verbs_ready ready = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
+    struct verbs_peer *p = &v->peers[peer];
+
+    assert(p->out.by_oob && p->out.qp);
+    describe_path(p);
+    if (send(p->out.oob_fd, &ready, sizeof(ready), MSG_NOSIGNAL) != sizeof(ready))
+        return false;
+    trib_verbs_oob_fd_keep(p->out.oob_fd);
+    trib_verbs_watch_fd(v, p->out.oob_fd);
+    trib_log(v->log, TRIB_LOG_DEBUG, "verbs", "rank %d to rank %d by GIDs, MTU %u: %s",
+             v->self, peer, 128u << p->out.path.mtu, p->by);
+    return true;
+}
+
 trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                                     char *why, size_t bytes)
 {
-    struct verbs_ready ready = {.magic = VERBS_MAGIC, .version = VERBS_VERSION};
     struct verbs_peer *p = &v->peers[peer];
     char cause[TRIB_WHY_MAX + 4] = "";
 
@@ -309,15 +324,8 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
         trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));
     bool here = p->base.state == TRIB_PEER_CONNECTED &&
                 p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
-    if (here &&
-        send(p->out.oob_fd, &ready, sizeof(ready), MSG_NOSIGNAL) == sizeof(ready)) {
-        trib_verbs_oob_fd_keep(p->out.oob_fd);
-        trib_verbs_watch_fd(v, p->out.oob_fd);
-        trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
-                 "rank %d to rank %d by GIDs, MTU %u: %s", v->self, peer,
-                 128u << p->out.path.mtu, p->by);
+    if (here && trib_verbs_send_ready(v, peer))
         return TRIB_OK;
-    }
     if (p->base.state == TRIB_PEER_DRAINING)
         snprintf(cause, sizeof(cause), " (%s)", p->base.why);
     snprintf(why, bytes,

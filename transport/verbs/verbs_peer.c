@@ -108,6 +108,14 @@ void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
     va_end(args);
 }
 
+void trib_verbs_end_revival(struct verbs *v, int peer)
+{
+    if (!v->revival.running || v->revival.peer != peer)
+        return;
+    (void)pthread_join(v->revival.thread, NULL);
+    v->revival.running = false;
+}
+
 void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status status,
                              uint32_t vendor)
 {

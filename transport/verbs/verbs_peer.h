@@ -136,8 +136,22 @@ struct verbs_send_wr {
     bool asked; /* report WRITE_DONE */
 };
 
+/* An attempt to connect again to a lost peer, by a thread of its own. */
+struct verbs_revival {
+    pthread_t thread;
+    bool running; /* not joined yet */
+    int peer;
+    _Atomic bool finished;
+    bool connected; /* result */
+};
+
 struct verbs_peer {
     struct trib_peer_base base;
+    struct verbs_address address; /* of the device that it was connected over */
+    uint64_t revive_at; /* time of the next attempt to connect again */
+    uint64_t revived_at; /* time of the last success; 0: none */
+    uint64_t prove_until; /* a probe of a new outlet is pending; 0: none */
+    uint32_t pause_ms; /* before the next attempt; 0: not lost yet */
     struct verbs_ip where; /* the address that it answered at */
     uint8_t device; /* index among the peer's devices */
     char by[TRIB_WHY_MAX]; /* description of the connection */
@@ -241,6 +255,7 @@ struct verbs {
     int n_owing;
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
+    struct verbs_revival revival;
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
@@ -307,6 +322,8 @@ void trib_verbs_unwatch_fd(struct verbs *v, int fd);
 struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
                                           const struct verbs_hello *hello,
                                           bool own_port, enum verbs_refusal *verdict);
+/* Wait for the end of an attempt to connect again to this peer, if there is one. */
+void trib_verbs_end_revival(struct verbs *v, int peer);
 void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void trib_verbs_note_refusal(struct verbs *v, int peer, const struct ibv_wc *wc);

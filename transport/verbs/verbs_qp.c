@@ -85,7 +85,7 @@ static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
         bytes /= 2; /* the device refuses more than its limit, but does not report the
                      * limit */
     }
-    if (qp && outlet)
+    if (qp && outlet && bytes != v->inline_bytes) /* the owner may be reading it */
         v->inline_bytes = bytes;
     return qp;
 }
@@ -174,6 +174,14 @@ uint8_t trib_verbs_port_mtu(struct verbs *v)
         port.active_mtu < IBV_MTU_256)
         return (uint8_t)IBV_MTU_256;
     return (uint8_t)(port.active_mtu < IBV_MTU_4096 ? port.active_mtu : IBV_MTU_4096);
+}
+
+bool trib_verbs_port_is_active(struct verbs *v)
+{
+    struct ibv_port_attr port = {0};
+
+    return v->api.ibv_query_port(v->context, v->port_num, (void *)&port) == 0 &&
+           port.state == IBV_PORT_ACTIVE;
 }
 
 int trib_verbs_link_make(struct verbs *v, struct verbs_link *link,

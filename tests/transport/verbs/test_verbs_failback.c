@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: rails that were lost come back. Whatever fails in between, each message comes
+ * once, in order, with its bytes.
+ */
+#include "tests/transport/verbs/verbs_pair.h"
+
+#include <errno.h>
+
+#include "tests/harness/rng_draw.h"
+#include "transport/multirail/multirail.h"
+#include "transport/verbs/verbs.h"
+
+enum { SLOTS = 32, SLOT = 16, IN_FLIGHT = 24 };
+
+/* What one side has sent and received. */
+struct side {
+    uint32_t sent, done, got;
+};
+
+static struct side sides[2];
+
+static const struct multirail_peer *peer_of(struct pair *pair, int side)
+{
+    return &((struct multirail *)pair->t[side])->peers[!side];
+}
+
+static uint8_t byte_of(int side, uint32_t message)
+{
+    return (uint8_t)(1 + (side * 101u + message) % 200);
+}
+
+/* The lower half of the memory is the target, the upper the source. */
+static void send_one(struct pair *pair, int side)
+{
+    struct side *s = &sides[side];
+    const size_t at = s->sent % SLOTS * SLOT;
+    const struct trib_write w = {.local = pair->region[side],
+                                 .local_off = PAIR_LEN / 2 + at,
+                                 .remote = pair->remote[side],
+                                 .remote_off = at,
+                                 .len = SLOT,
+                                 .imm = s->sent,
+                                 .signal = true,
+                                 .token = s->sent};
+
+    if (s->sent - sides[!side].got >= IN_FLIGHT || s->sent - s->done >= IN_FLIGHT)
+        return;
+    memset(pair->mem[side] + w.local_off, byte_of(side, s->sent), SLOT);
+    const trib_status_t status = pair->t[side]->ops->write(pair->t[side], !side, &w);
+    if (status != TRIB_ERR_NO_RESOURCE)
+        assert_ok(status);
+    s->sent += status == TRIB_OK;
+}
+
+static void poll_one(struct pair *pair, int side)
+{
+    struct side *s = &sides[side];
+    struct trib_event e;
+
+    if (!pair->t[side]->ops->poll(pair->t[side], &e, 1))
+        return;
+    if (e.kind == TRIB_EVENT_PEER_LOST)
+        fail_msg("side %d lost the other: %s", side, e.why);
+    if (e.kind == TRIB_EVENT_WRITE_DONE) {
+        assert_int_equal(e.token, s->done);
+        s->done++;
+        return;
+    }
+    uint8_t *slot = pair->mem[side] + s->got % SLOTS * SLOT;
+    assert_int_equal(e.imm, s->got);
+    assert_int_equal(e.len, SLOT);
+    for (int i = 0; i < SLOT; i++)
+        assert_int_equal(slot[i], byte_of(!side, s->got));
+    memset(slot, 0xee, SLOT); /* a late byte would change it */
+    s->got++;
+}
+
+static void step(struct pair *pair)
+{
+    for (int side = 0; side < 2; side++) {
+        send_one(pair, side);
+        poll_one(pair, side);
+        poll_one(pair, side);
+    }
+}
+
+static void run(struct pair *pair, uint32_t messages)
+{
+    const uint32_t ends[2] = {sides[0].got + messages, sides[1].got + messages};
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (sides[0].got < ends[0] || sides[1].got < ends[1]) {
+        step(pair);
+        if (trib_deadline_passed(until))
+            fail_msg("stuck: sent %u %u, got %u %u", sides[0].sent, sides[1].sent,
+                     sides[0].got, sides[1].got);
+    }
+}
+
+/* Both sides send on until they use all rails again. */
+static void await_rails(struct pair *pair)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    for (int whole = 0; whole < 2;) {
+        whole = 0;
+        for (int side = 0; side < 2; side++) {
+            const struct multirail_peer *p = peer_of(pair, side);
+            whole += !p->dead && !p->failing && !p->trouble;
+        }
+        step(pair);
+        if (trib_deadline_passed(until))
+            fail_msg("a rail is still lost: %#x %#x, flow %d %d",
+                     peer_of(pair, 0)->dead, peer_of(pair, 1)->dead,
+                     peer_of(pair, 0)->flow, peer_of(pair, 1)->flow);
+    }
+}
+
+static void open_rails(struct pair *pair, const char *text)
+{
+    memset(sides, 0, sizeof(sides));
+    pair_open(pair, text, text);
+}
+
+/* A port that was down and is up again carries its share, whichever way connects. */
+TEST(test_port_returns, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs", "verbs:connect=gid"};
+
+    for (int i = 0; i < 4; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        const int device = i % 2;
+        struct trib_route route;
+        struct pair pair;
+        fake->devices = 2;
+        open_rails(&pair, texts[i / 2]);
+        run(&pair, 50);
+        fake_verbs_port(device, 1, false);
+        run(&pair, 200);
+        assert_int_equal(peer_of(&pair, 0)->dead, 1 << device);
+        fake_verbs_port(device, 1, true);
+        await_rails(&pair);
+        const int before = fake_verbs_carried(device, 1);
+        run(&pair, 100);
+        assert_true(fake_verbs_carried(device, 1) - before >= 50);
+        pair.t[0]->ops->route(pair.t[0], 1, &route);
+        assert_string_equal(route.why, "2 rails: fake0 fake1");
+        assert_true(pair_has_logged(&pair, "again: 2 of 2 rails carry its writes"));
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* A queue pair that fails is made again, as often as it fails. */
+TEST(test_again_and_again, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct pair pair;
+
+    fake->devices = 2;
+    open_rails(&pair, "verbs");
+    for (int round = 0; round < 4; round++) {
+        run(&pair, 20 + (uint32_t)round);
+        fake_verbs_fail(round % 2 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_RETRY_EXC_ERR);
+        run(&pair, 20);
+        assert_true(peer_of(&pair, 0)->dead || peer_of(&pair, 0)->generation);
+        await_rails(&pair);
+        assert_int_equal(peer_of(&pair, 0)->generation, peer_of(&pair, 1)->generation);
+    }
+    run(&pair, 100);
+    pair_close(&pair);
+}
+
+/* Rails fail at any time, also while others return. */
+TEST(test_any_time, clean, nothing_left)
+{
+    uint32_t drawn = 0;
+
+    for (uint32_t seed = 0; seed < 3; seed++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct pair pair;
+        fake->devices = 4;
+        fake->srq_errno = seed == 2 ? EOPNOTSUPP : 0;
+        open_rails(&pair, seed == 1 ? "verbs:connect=gid" : "verbs");
+        for (int failures = 0; failures < 8;) {
+            run(&pair, 1 + draw_u32((struct trib_rng){.seed = seed}, drawn++) % 300);
+            const unsigned lost = peer_of(&pair, 0)->dead | peer_of(&pair, 0)->failing |
+                                  peer_of(&pair, 1)->dead | peer_of(&pair, 1)->failing;
+            if (__builtin_popcount(lost) > 1)
+                continue;
+            fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+            failures++;
+        }
+        await_rails(&pair);
+        run(&pair, 100);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Memory that was imported while a rail was lost is reached over it once it is back. */
+TEST(test_imported_meanwhile, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_blob blob;
+    struct pair pair;
+
+    fake->devices = 2;
+    open_rails(&pair, "verbs");
+    run(&pair, 20);
+    fake_verbs_port(1, 1, false);
+    run(&pair, 200);
+    assert_int_equal(peer_of(&pair, 0)->dead, 2);
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport *t = pair.t[!i];
+        assert_ok(t->ops->export_region(t, pair.region[!i], &blob));
+        pair.t[i]->ops->release(pair.t[i], pair.remote[i]);
+        assert_ok(pair.t[i]->ops->import_region(pair.t[i], !i, &blob, &pair.remote[i]));
+    }
+    run(&pair, 50);
+    fake_verbs_port(1, 1, true);
+    await_rails(&pair);
+    const int before = fake_verbs_carried(1, 1);
+    run(&pair, 100);
+    assert_true(fake_verbs_carried(1, 1) - before >= 50);
+    pair_close(&pair);
+}
+
+/* Closing in the middle of an attempt. */
+TEST(test_close_meanwhile, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct pair pair;
+
+    fake->devices = 2;
+    open_rails(&pair, "verbs");
+    run(&pair, 20);
+    fake->deaf = true;
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    const struct verbs_revival *a[2];
+    for (int i = 0; i < 2; i++)
+        a[i] = &((struct verbs *)((struct multirail *)pair.t[0])->inner[i])->revival;
+    while (!a[0]->running && !a[1]->running && !trib_deadline_passed(until))
+        step(&pair);
+    assert_true(a[0]->running || a[1]->running);
+    pair_close(&pair);
+}

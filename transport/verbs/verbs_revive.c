@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: connecting again to a peer whose connection was lost.
+ *
+ * The transport "rails" asks for it (multirail_failback.c). Each end destroys its old
+ * links, accepts the peer's requests again, and connects. An attempt may take seconds,
+ * so a thread makes it, one at a time for each device. The thread touches only the
+ * links of its peer; the owner takes a new outlet into use.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "base/wait.h"
+#include "transport/verbs/verbs.h"
+
+enum {
+    PAUSE_MS = 100, /* before the first attempt; doubles with each one */
+    PAUSE_MAX_MS = 30000,
+    ATTEMPT_MS = 1500,
+    STABLE_MS =
+        60000, /* a connection that lasted so long begins with the first pause */
+    PROBE_MS = 1500, /* for an empty write over a connection by GIDs */
+};
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* Destroy the lost connections and accept requests of the peer. */
+static void open_again(struct verbs *v, struct verbs_peer *p)
+{
+    struct verbs_link broken = {0};
+
+    for (int i = 0; i < 2; i++)
+        trib_verbs_link_drop(v, &p->severed[i]);
+    pthread_mutex_lock(&v->links);
+    if (p->gone && p->in.qp) {
+        broken = p->in;
+        memset(&p->in, 0, sizeof(p->in));
+        p->in_established = false;
+        trib_verbs_route_remove(v, broken.qp->qp_num);
+    }
+    p->gone = p->closed = false;
+    p->fault[0] = '\0';
+    pthread_mutex_unlock(&v->links);
+    trib_verbs_link_drop(v, &broken);
+}
+
+static void *attempt_main(void *arg)
+{
+    struct verbs *v = arg;
+    struct verbs_revival *a = &v->revival;
+    struct verbs_peer *p = &v->peers[a->peer];
+
+    open_again(v, p);
+    a->connected =
+        trib_verbs_make_outlet(v, a->peer, &p->address, trib_deadline_ms(ATTEMPT_MS));
+    atomic_store_explicit(&a->finished, true, memory_order_release);
+    return NULL;
+}
+
+static void pause_attempts(struct verbs_peer *p)
+{
+    const uint32_t ms = p->pause_ms ? p->pause_ms : PAUSE_MS;
+
+    p->revive_at = trib_deadline_ms((int)ms);
+    p->pause_ms = 2 * ms < PAUSE_MAX_MS ? 2 * ms : PAUSE_MAX_MS;
+}
+
+/* Forget the state of the old connections. Their requests count as done. */
+static void reset_peer(struct verbs_peer *p)
+{
+    p->base.state = TRIB_PEER_UNKNOWN;
+    p->base.given_up = false;
+    p->got_disconnect = p->finished = p->ended = p->may_return = false;
+    p->unclear = VERBS_CLEAR;
+    p->question = 0;
+    p->ahead = 0;
+    p->owed = 0;
+    atomic_store_explicit(&p->head, p->tail, memory_order_release);
+    p->unsignalled = 0;
+    if (p->revived_at && trib_now_ns() - p->revived_at > STABLE_MS * NS_PER_MS)
+        p->pause_ms = 0;
+    pause_attempts(p);
+}
+
+/* Take the outlet that an attempt has made into use. One by GIDs is proved first. */
+static void take_outlet(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    trib_verbs_set_connected(v, peer, &p->address);
+    p->revived_at = trib_now_ns();
+    p->prove_until = 0;
+    if (p->out.by_oob && trib_verbs_post_probe(v, peer))
+        p->prove_until = trib_deadline_ms(PROBE_MS);
+}
+
+static void join_attempt(struct verbs *v)
+{
+    trib_verbs_end_revival(v, v->revival.peer);
+    if (v->revival.connected)
+        take_outlet(v, v->revival.peer);
+    else
+        pause_attempts(&v->peers[v->revival.peer]);
+}
+
+static void start_attempt(struct verbs *v, int peer)
+{
+    struct verbs_revival *a = &v->revival;
+
+    assert(!a->running && !v->peers[peer].out.qp);
+    a->peer = peer;
+    a->connected = false;
+    atomic_store_explicit(&a->finished, false, memory_order_relaxed);
+    a->running = trib_thread_start(&a->thread, attempt_main, v) == 0;
+    if (!a->running)
+        pause_attempts(&v->peers[peer]);
+}
+
+/* Return true if the outlet carries packets, and say so to the peer. */
+static bool is_proved(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    if (!p->prove_until)
+        return true;
+    if (p->tail != atomic_load_explicit(&p->head, memory_order_relaxed)) {
+        if (trib_deadline_passed(p->prove_until))
+            trib_verbs_lose_peer(v, peer, "no RDMA packet gets through");
+        return false;
+    }
+    p->prove_until = 0;
+    if (trib_verbs_send_ready(v, peer))
+        return true;
+    trib_verbs_lose_peer(v, peer, "process %d closed its connection", p->base.who.pid);
+    return false;
+}
+
+static bool has_inlet(struct verbs *v, const struct verbs_peer *p)
+{
+    pthread_mutex_lock(&v->links);
+    const bool has = p->in.qp && p->in_established && !p->gone;
+    pthread_mutex_unlock(&v->links);
+    return has;
+}
+
+bool trib_verbs_revive(struct trib_transport *t, int peer)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_peer *p = &v->peers[peer];
+
+    assert(peer >= 0 && peer < v->size && peer != v->self);
+    if (!verbs_is_ours(v) || p->address.magic != VERBS_MAGIC)
+        return false;
+    if (v->revival.running &&
+        atomic_load_explicit(&v->revival.finished, memory_order_acquire))
+        join_attempt(v);
+    if (p->base.state == TRIB_PEER_CONNECTED)
+        return is_proved(v, peer) && has_inlet(v, p);
+    if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)
+        reset_peer(p);
+    if (p->base.state != TRIB_PEER_UNKNOWN || v->revival.running ||
+        !trib_deadline_passed(p->revive_at))
+        return false;
+    if (trib_verbs_port_is_active(v))
+        start_attempt(v, peer);
+    else
+        pause_attempts(p);
+    return false;
+}
