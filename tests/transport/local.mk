@@ -19,7 +19,7 @@ endif
 if TRIB_VERBS
 check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \
 	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_conformance \
-	tests/transport/verbs/test_verbs_conformance_no_srq \
+	tests/transport/verbs/test_verbs_conformance_no_srq tests/transport/verbs/test_verbs_conformance_rails \
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
@@ -52,6 +52,8 @@ tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_
 	tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_conformance_SOURCES = tests/transport/verbs/test_verbs_conformance.c \
 	$(conformance_sources) $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_conformance_rails_SOURCES = \
+	tests/transport/verbs/test_verbs_conformance_rails.c $(conformance_sources) $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_conformance_no_srq_SOURCES = \
 	tests/transport/verbs/test_verbs_conformance_no_srq.c $(conformance_sources) $(fake_verbs_sources)
 endif
