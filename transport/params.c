@@ -20,7 +20,7 @@ static trib_status_t unknown_name(const char *owner, struct word name,
                                   const struct trib_param *params, size_t n,
                                   struct trib_error *err)
 {
-    const char *names[TRIB_PARAMS_MAX];
+    const char *names[TRIB_PARAMS_MAX] = {NULL};
     char copy[64];
 
     for (size_t i = 0; i < n; i++)
@@ -57,7 +57,7 @@ static trib_status_t set_value(const char *owner, const struct trib_param *param
         memcpy(digits, value.text, value.len);
         digits[value.len] = '\0';
         errno = 0;
-        long long number = strtoll(digits, &end, 10);
+        long long number = strtoll(digits, &end, strncmp(digits, "0x", 2) ? 10 : 16);
         if (*end == '\0' && errno == 0 && number >= param->min &&
             number <= param->max) {
             *param->value = number;
@@ -85,9 +85,10 @@ static trib_status_t parse_one(const char *owner, struct word item,
             return trib_fail(err, TRIB_ERR_CONFIG, "%s: %s needs a name, as in %s=shm",
                              owner, params[i].name, params[i].name);
         if (!equals)
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "%s: %s needs a value, as in %s=%" PRId64, owner,
-                             params[i].name, params[i].name, *params[i].value);
+            return trib_fail(
+                err, TRIB_ERR_CONFIG, "%s: %s needs a value, as in %s=%" PRId64, owner,
+                params[i].name, params[i].name,
+                *params[i].value < params[i].min ? params[i].min : *params[i].value);
         return set_value(owner, &params[i],
                          (struct word){equals + 1, item.len - name.len - 1}, err);
     }

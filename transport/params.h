@@ -16,12 +16,13 @@ struct trib_error;
 struct trib_param {
     const char *name;
     int64_t min, max;
-    int64_t *value; /* in: the default; out: the parsed value */
+    int64_t *value; /* in: the default, or a number below `min` for none; out: the
+                     * parsed value */
     char *text; /* used instead if `value` is NULL; holds `max` bytes */
     bool list; /* the text may contain commas: "name=a,b" */
 };
 
-#define TRIB_PARAMS_MAX 16
+#define TRIB_PARAMS_MAX 32
 
 /* Prefix of a text that is only validated. Users cannot write this character. */
 #define TRIB_PARAMS_CHECK '\1'

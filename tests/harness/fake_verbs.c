@@ -308,6 +308,18 @@ static int own_addresses(uint8_t (*out)[16], int max)
     return n;
 }
 
+static int default_tos(const char *device, int port)
+{
+    fake_lock();
+    for (int i = 0; i < fake_opts.devices; i++)
+        if (strcmp(fake_device(fake_host(), i)->opts.name, device) == 0) {
+            port = fake_port(fake_host(), i, port)->opts.roce_tos;
+            break;
+        }
+    fake_unlock();
+    return port;
+}
+
 /* Interface of tests --------------------------------------------------------------- */
 
 bool trib_verbs_present(void)
@@ -331,6 +343,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
             fake_opts.no_fork_query ? NULL : ibv_is_fork_initialized,
         ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : _ibv_query_gid_table,
         .own_addresses = own_addresses,
+        .default_tos = default_tos,
     };
     fake_memory_table(api);
     if (fake_opts.no_rdmacm)

@@ -23,7 +23,7 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
-	tests/transport/verbs/test_verbs_oob_listener
+	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_traffic
 fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
 	tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
 	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_ports.c \
@@ -43,6 +43,8 @@ verbs_oob_pair = tests/transport/pair.h tests/transport/verbs/verbs_pair.h tests
 tests_transport_verbs_test_verbs_oob_connect_SOURCES = tests/transport/verbs/test_verbs_oob_connect.c \
 	$(verbs_oob_pair)
 tests_transport_verbs_test_verbs_oob_listener_SOURCES = tests/transport/verbs/test_verbs_oob_listener.c \
+	$(verbs_oob_pair)
+tests_transport_verbs_test_verbs_traffic_SOURCES = tests/transport/verbs/test_verbs_traffic.c \
 	$(verbs_oob_pair)
 tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)

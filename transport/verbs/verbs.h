@@ -21,6 +21,7 @@ struct verbs_params {
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
     char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list; "": all devices */
     enum verbs_connect connect;
+    struct verbs_traffic traffic;
     struct trib_net_ways ways;
 };
 
@@ -61,6 +62,17 @@ trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
 void trib_verbs_devices(char *text, size_t bytes);
 
+/* verbs_traffic.c: partition, class and retries of connections */
+/* Determine the partition and class of the chosen port, and all unset retries. */
+trib_status_t trib_verbs_traffic_choose(struct verbs *v);
+/* Get the index of a partition in the port's table. Return 0 or an errno. */
+int trib_verbs_pkey_index(struct verbs *v, uint16_t pkey, uint16_t *out);
+/* Set the traffic class of a new id before it resolves an address. */
+bool trib_verbs_set_class(struct verbs *v, struct rdma_cm_id *id);
+/* Set the attributes of a state transition that settings determine. Return 0 or an
+ * errno. */
+int trib_verbs_set_traffic(struct verbs *v, bool by_oob, struct ibv_qp_attr *attr);
+
 /* verbs_qp.c: one connection of either direction */
 /* Create and destroy a queue pair for both directions. Return an errno on failure. */
 int trib_verbs_try_queue_pair(struct verbs *v);
@@ -87,7 +99,8 @@ void trib_verbs_link_ended(struct verbs *v, struct verbs_peer *p, bool inlet,
 void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route route);
 void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num);
 struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num);
-struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
+struct rdma_conn_param trib_verbs_conn_param(const struct verbs *v,
+                                             const struct verbs_link *link,
                                              const void *data, size_t bytes);
 
 /* verbs_gid_table.c: GIDs of the local port */

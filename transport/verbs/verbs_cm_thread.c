@@ -47,7 +47,8 @@ static int accept_request(struct verbs *v, struct verbs_peer *p,
                          (struct verbs_route){.peer = hello->rank});
     if (verbs_has_secret(v))
         trib_verbs_seal_answer(v, proof, &answer, sizeof(answer));
-    struct rdma_conn_param param = trib_verbs_conn_param(link, &answer, sizeof(answer));
+    struct rdma_conn_param param =
+        trib_verbs_conn_param(v, link, &answer, sizeof(answer));
     if (v->api.rdma_accept(link->id, &param) == 0)
         return 0;
     error = errno;

@@ -164,6 +164,8 @@ static bool resolve(struct attempt *a, const struct verbs_ip *ip, uint16_t port)
     struct sockaddr_storage address;
 
     verbs_ip_socket(ip, port, &address);
+    if (!trib_verbs_set_class(v, a->link.id))
+        return fail(a, TRIB_ERR_SYSTEM, "rdma_set_option: %m");
     if (v->api.rdma_resolve_addr(a->link.id, NULL, (struct sockaddr *)&address,
                                  RESOLVE_MS) != 0)
         return fail(a, TRIB_ERR_PEER_LOST,
@@ -221,7 +223,7 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
                     error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
     }
     struct rdma_conn_param param =
-        trib_verbs_conn_param(&a->link, &hello, sizeof(hello));
+        trib_verbs_conn_param(v, &a->link, &hello, sizeof(hello));
     if (v->api.rdma_connect(a->link.id, &param) != 0)
         return fail(a, TRIB_ERR_SYSTEM, "rdma_connect: %m");
     if (!await_event(a, RDMA_CM_EVENT_CONNECT_RESPONSE, ANSWER_MS))

@@ -25,7 +25,6 @@ enum {
     LINK_RECEIVES_MAX = 1024,
     INLET_ENTRIES = 4, /* completions of an inlet's own sends */
     SIGNAL_EVERY = 32,
-    TRANSMISSIONS = 8, /* of a packet: the first and seven retries */
 };
 
 /* Return the feature that devices of this kind lack, or NULL. iWARP providers refuse a
@@ -396,19 +395,6 @@ void trib_verbs_devices(char *text, size_t bytes)
         v.api.ibv_free_device_list(list);
 }
 
-/* Return the exponent n of the ack timeout. The device sends a packet TRANSMISSIONS
- * times and waits 4.096 us * 2^n after each. A silent peer must be lost after stop_ms,
- * not before; 0: as late as possible. */
-static uint8_t ack_timeout(int stop_ms)
-{
-    uint8_t n = 8;
-
-    while (n < 21 &&
-           (!stop_ms || 4.096e-3 * (double)(1u << n) * TRANSMISSIONS < stop_ms))
-        n++;
-    return n;
-}
-
 /* Set the receives of each inlet without an SRQ. */
 static void share_receives(struct verbs *v, const struct ibv_device_attr *attr,
                            uint32_t others)
@@ -456,7 +442,6 @@ static trib_status_t choose_sizes(struct verbs *v, const struct ibv_device_attr 
         return fail_unfit(v, "supports %d requests per connection, but %d are needed",
                           attr->max_qp_wr, DEPTH_MIN);
     v->signal_every = v->depth / 4 < SIGNAL_EVERY ? v->depth / 4 : SIGNAL_EVERY;
-    v->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms);
     *entries_out = (uint32_t)entries;
     return TRIB_OK;
 }

@@ -5,9 +5,12 @@
 #include "transport/verbs/verbs_dl_api.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/library.h"
 #include "base/memlock.h"
 #include "transport/common/net_addr.h"
@@ -48,11 +51,26 @@ bool trib_verbs_present(void)
     return entry != NULL;
 }
 
+/* Read what the administrator set for a RoCE port. */
+static int default_tos(const char *device, int port)
+{
+    char path[160], text[16], *end;
+
+    snprintf(path, sizeof(path),
+             "/sys/kernel/config/rdma_cm/%.63s/ports/%d/default_roce_tos", device,
+             port);
+    if (!trib_file_line("", path, text, sizeof(text)))
+        return -1;
+    const long tos = strtol(text, &end, 0);
+    return end == text || tos < 0 || tos > UINT8_MAX ? -1 : (int)tos;
+}
+
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
     memset(api, 0, sizeof(*api));
     api->own_addresses = trib_net_own;
     api->memlock = trib_memlock_read;
+    api->default_tos = default_tos;
     if (!trib_library_open("libibverbs.so.1", ibverbs,
                            sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
         return false;

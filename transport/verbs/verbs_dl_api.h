@@ -26,6 +26,7 @@
     X(ibv_close_device) \
     X(ibv_query_device) \
     X(ibv_query_port) \
+    X(ibv_query_pkey) \
     X(ibv_alloc_pd) \
     X(ibv_dealloc_pd) \
     X(ibv_reg_mr) \
@@ -52,6 +53,7 @@
     X(rdma_destroy_id) \
     X(rdma_bind_addr) \
     X(rdma_listen) \
+    X(rdma_set_option) \
     X(rdma_get_src_port) \
     X(rdma_resolve_addr) \
     X(rdma_resolve_route) \
@@ -86,6 +88,8 @@ struct trib_verbs_api {
     char no_rdmacm[200]; /* why librdmacm cannot be used; "": it can */
     void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
+    /* the default traffic class of a RoCE port; -1: unknown */
+    int (*default_tos)(const char *device, int port);
 };
 
 /**

@@ -56,6 +56,13 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
+        {.name = "traffic_class", .max = 255, .value = &s->traffic.traffic_class},
+        {.name = "sl", .max = 15, .value = &s->traffic.sl},
+        {.name = "pkey", .min = 1, .max = 0xffff, .value = &s->traffic.pkey},
+        {.name = "hop_limit", .min = 1, .max = 255, .value = &s->traffic.hop_limit},
+        {.name = "ack_timeout", .min = 1, .max = 22, .value = &s->traffic.ack_timeout},
+        {.name = "retry_count", .min = 1, .max = 7, .value = &s->traffic.retry_count},
+        {.name = "rnr_retry", .min = 1, .max = 7, .value = &s->traffic.rnr_retry},
     };
 
     *s = (struct verbs_params){.ports = 1000,
@@ -63,7 +70,8 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .receives = 4096,
                                .rails = MULTIRAIL_MAX,
                                .reach_ms = REACH_MS,
-                               .watch = 1};
+                               .watch = 1,
+                               .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
@@ -130,6 +138,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
     v->connect = s->connect;
+    v->traffic = s->traffic;
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     pthread_mutex_init(&v->links, NULL);
@@ -240,6 +249,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
         status = load(v);
     if (status == TRIB_OK)
         status = trib_verbs_choose(v, at);
+    if (status == TRIB_OK)
+        status = trib_verbs_traffic_choose(v);
     if (status == TRIB_OK)
         status = trib_verbs_make_queues(v);
     if (status == TRIB_OK)

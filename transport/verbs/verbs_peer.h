@@ -75,6 +75,11 @@ enum verbs_unclear_failure {
                     * is exiting */
 };
 
+/* Settings of connections; -1: not set. */
+struct verbs_traffic {
+    int64_t traffic_class, sl, pkey, hop_limit, ack_timeout, retry_count, rnr_retry;
+};
+
 /* How to connect. */
 enum verbs_connect { VERBS_BY_BEST, VERBS_BY_RDMACM, VERBS_BY_GID };
 
@@ -223,7 +228,9 @@ struct verbs {
     uint32_t link_receives; /* of each inlet, without an SRQ */
     uint32_t inline_bytes;
     uint8_t piece_shift;
-    uint8_t ack_timeout; /* exponent, as in ibv_qp_attr */
+    struct verbs_traffic traffic; /* ack_timeout, retry_count and rnr_retry are set */
+    uint16_t pkey; /* partition of connections by GIDs */
+    uint8_t traffic_class; /* of connections by GIDs */
     /* objects */
     struct ibv_context *context;
     struct ibv_pd *pd;

@@ -17,11 +17,7 @@
 
 enum {
     INLET_SENDS = 4, /* an inlet only sends the last notice */
-    RETRIES = 7, /* retransmissions of an unacknowledged packet, each after
-                  * ack_timeout */
-    RNR_FOREVER = 7, /* retry forever while the peer has no free receive */
     RNR_TIMER = 10, /* retry after 0.32 ms */
-    HOPS = 64, /* hop limit */
 };
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -107,7 +103,6 @@ static void path_attributes(const struct verbs *v, const struct verbs_path *path
         attr->ah_attr.is_global = path->global;
         memcpy(attr->ah_attr.grh.dgid.raw, path->peer.bytes, sizeof(path->peer.bytes));
         attr->ah_attr.grh.sgid_index = path->own.index;
-        attr->ah_attr.grh.hop_limit = HOPS;
         break;
     default:
         attr->sq_psn = path->own_psn;
@@ -121,10 +116,11 @@ static int attributes(struct verbs *v, const struct verbs_link *link,
 {
     int mask;
 
-    if (!link->by_oob)
-        return v->api.rdma_init_qp_attr(link->id, attr, &mask) == 0 ? 0 : errno;
-    path_attributes(v, &link->path, attr);
-    return 0;
+    if (link->by_oob)
+        path_attributes(v, &link->path, attr);
+    else if (v->api.rdma_init_qp_attr(link->id, attr, &mask) != 0)
+        return errno;
+    return trib_verbs_set_traffic(v, link->by_oob, attr);
 }
 
 static int modify_qp(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,
@@ -134,20 +130,11 @@ static int modify_qp(struct verbs *v, struct verbs_link *link, struct ibv_qp_att
 
     if (error)
         return error;
-    switch (attr->qp_state) {
-    case IBV_QPS_RTR:
+    if (attr->qp_state == IBV_QPS_RTR) {
         attr->min_rnr_timer = RNR_TIMER;
         /* librdmacm considers only the MTU of the requester's RoCE port. */
         if (!link->by_oob && attr->path_mtu > (enum ibv_mtu)link->mtu)
             attr->path_mtu = (enum ibv_mtu)link->mtu;
-        break;
-    case IBV_QPS_RTS:
-        attr->timeout = v->ack_timeout;
-        attr->retry_cnt = RETRIES;
-        attr->rnr_retry = RNR_FOREVER;
-        break;
-    default:
-        break;
     }
     return v->api.ibv_modify_qp(link->qp, attr, wanted);
 }
@@ -161,7 +148,9 @@ int trib_verbs_try_queue_pair(struct verbs *v)
 
     if (!qp)
         return errno ? errno : EINVAL;
-    int error = v->api.ibv_modify_qp(qp, &attr, INIT_MASK);
+    int error = trib_verbs_pkey_index(v, v->pkey, &attr.pkey_index);
+    if (!error)
+        error = v->api.ibv_modify_qp(qp, &attr, INIT_MASK);
     (void)v->api.ibv_destroy_qp(qp);
     return error;
 }
@@ -239,7 +228,8 @@ void trib_verbs_link_drop(struct verbs *v, struct verbs_link *link)
     memset(link, 0, sizeof(*link));
 }
 
-struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
+struct rdma_conn_param trib_verbs_conn_param(const struct verbs *v,
+                                             const struct verbs_link *link,
                                              const void *data, size_t bytes)
 {
     assert(link->qp && bytes <= UINT8_MAX);
@@ -249,8 +239,8 @@ struct rdma_conn_param trib_verbs_conn_param(const struct verbs_link *link,
         .responder_resources = 1,
         .initiator_depth = 1,
         .flow_control = 1,
-        .retry_count = RETRIES,
-        .rnr_retry_count = RNR_FOREVER,
+        .retry_count = (uint8_t)v->traffic.retry_count,
+        .rnr_retry_count = (uint8_t)v->traffic.rnr_retry,
         .srq = link->qp->srq != NULL,
         .qp_num = link->qp->qp_num,
     };
