@@ -16,8 +16,8 @@
  *     boot             boot 4   0          caller, 0     number of ranks  -
  *     tcp              tcp 7    its key    caller, peer  flags of both    -
  *     ucx              ucx 3    its key    caller, peer  flags            -
- *     verbs, rdmacm    verbs 5  its key    caller, peer  0                -
- *     verbs, OOB       verbs 5  its key    caller, peer  0                whole request
+ *     verbs, rdmacm    verbs 6  its key    caller, peer  0                -
+ *     verbs, OOB       verbs 6  its key    caller, peer  0                whole request
  *
  *     attack                                     prevented by
  *     replay of a proof on another connection    both nonces

@@ -67,11 +67,19 @@ void trib_verbs_devices(char *text, size_t bytes);
 trib_status_t trib_verbs_traffic_choose(struct verbs *v);
 /* Get the index of a partition in the port's table. Return 0 or an errno. */
 int trib_verbs_pkey_index(struct verbs *v, uint16_t pkey, uint16_t *out);
+/* Return true if packets pass between a queue pair of the peer with this partition and
+ * one of the local port. */
+bool trib_verbs_shares_partition(struct verbs *v, uint16_t pkey);
 /* Set the traffic class of a new id before it resolves an address. */
 bool trib_verbs_set_class(struct verbs *v, struct rdma_cm_id *id);
 /* Set the attributes of a state transition that settings determine. Return 0 or an
  * errno. */
-int trib_verbs_set_traffic(struct verbs *v, bool by_oob, struct ibv_qp_attr *attr);
+int trib_verbs_set_traffic(struct verbs *v, const struct verbs_link *link,
+                           struct ibv_qp_attr *attr);
+/* Return the class of a connection by GIDs; an unknown one is taken from the peer. */
+uint8_t trib_verbs_common_class(const struct verbs *v, bool has_class, uint8_t peers);
+/* Return what the chosen port can do: VERBS_HAS_*. */
+uint8_t trib_verbs_caps(const struct verbs *v);
 
 /* verbs_qp.c: one connection of either direction */
 /* Create and destroy a queue pair for both directions. Return an errno on failure. */

@@ -35,14 +35,16 @@ static int accept_request(struct verbs *v, struct verbs_peer *p,
 
     assert(link->id && !link->qp);
     link->id->context = p;
-    link->mtu = hello->mtu < answer.mtu ? hello->mtu : answer.mtu;
+    link->mtu =
+        verbs_hello_mtu(hello) < answer.mtu ? verbs_hello_mtu(hello) : answer.mtu;
     int error = trib_verbs_link_make(v, link, p, false);
     if (!error)
         error = trib_verbs_link_ready(v, link);
     if (error)
         return error;
     /* The peer's writes may arrive before it receives our answer. */
-    atomic_store_explicit(&p->piece_shift, hello->piece_shift, memory_order_relaxed);
+    atomic_store_explicit(&p->piece_shift, verbs_hello_piece_shift(hello),
+                          memory_order_relaxed);
     trib_verbs_route_put(v, link->qp->qp_num,
                          (struct verbs_route){.peer = hello->rank});
     if (verbs_has_secret(v))

@@ -62,6 +62,8 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .net = v->local.net,
         .more = (uint8_t)v->more_ips,
         .layer = v->layer,
+        .piece_shift = v->piece_shift,
+        .caps = trib_verbs_caps(v),
     };
 
     memcpy(a.ip, v->ip, sizeof(a.ip));
@@ -201,11 +203,12 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
 {
     assert(a->link.id);
     struct verbs *v = a->v;
+    const uint8_t mtu = trib_verbs_port_mtu(v);
     struct verbs_hello hello = {
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,
-        .mtu = trib_verbs_port_mtu(v),
-        .piece_shift = v->piece_shift,
+        .sizes = verbs_sizes(mtu, verbs_out_shift(v, address)),
+        .caps = trib_verbs_caps(v),
         .rank = v->self,
         .pid = v->local.me.pid,
         .key = address->key,
@@ -234,7 +237,7 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
         !trib_verbs_check_answer(v, &a->proof, &a->answer, sizeof(a->answer)))
         return fail(a, TRIB_ERR_PEER_LOST,
                     "the process that answers there is not the peer");
-    a->link.mtu = a->answer.mtu < hello.mtu ? a->answer.mtu : hello.mtu;
+    a->link.mtu = a->answer.mtu < mtu ? a->answer.mtu : mtu;
     error = trib_verbs_link_ready(v, &a->link);
     if (error) {
         errno = error;
@@ -447,8 +450,14 @@ void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_addr
     assert(p->out.qp && p->base.state == TRIB_PEER_UNKNOWN);
     p->key = a->key;
     trib_ip_endpoint_watch(&v->local, peer, &who, p->where.bytes, &p->base);
+    trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
+             "rank %d to rank %d: messages of up to %lu bytes; its port has %sshared "
+             "receive queues",
+             v->self, peer, 1ul << verbs_out_shift(v, a),
+             a->caps & VERBS_HAS_SRQ ? "" : "no ");
     pthread_mutex_lock(&v->posting);
     p->qp = p->out.qp;
+    p->out_shift = verbs_out_shift(v, a);
     pthread_mutex_unlock(&v->posting);
     p->base.state = TRIB_PEER_CONNECTED;
 }

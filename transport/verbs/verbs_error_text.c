@@ -105,6 +105,10 @@ static const struct {
     [VERBS_OTHER_SECRET] = {"only one of the two has a secret: set the same TRIB_KEY "
                             "on all ranks, or on none",
                             "only one of the two has a secret (TRIB_KEY)"},
+    [VERBS_OTHER_PARTITION] = {"its port is not in the partition of this rank's port, "
+                               "or both are limited members: set verbs:pkey=NUMBER on "
+                               "all ranks",
+                               "the ports have no partition in common"},
     [VERBS_NOT_PROVED] = {"this rank has a different secret, or proved it too late: "
                           "set the same TRIB_KEY on all ranks",
                           "it did not prove in time that it has the secret"},

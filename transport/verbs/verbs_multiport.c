@@ -212,7 +212,8 @@ static bool read_address(const struct trib_address *blob, int nth,
         return false;
     return trib_multirail_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
                               sizeof(*out)) == sizeof(*out) &&
-           out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES;
+           out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES &&
+           out->piece_shift <= VERBS_PIECE_SHIFT_MAX && !(out->caps & ~VERBS_CAPS);
 }
 
 static bool same_net(struct trib_transport *inner, const struct trib_address *address)

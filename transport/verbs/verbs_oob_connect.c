@@ -160,7 +160,8 @@ static trib_status_t apply_reply(struct oob_attempt *d)
     struct verbs_path *path = &d->link.path;
     bool with_gids = own->n > 0 && r->position < own->n;
 
-    if (r->mtu < 1 || r->mtu > own->mtu || (r->global && !with_gids))
+    if (r->mtu < 1 || r->mtu > own->mtu || (r->global && !with_gids) ||
+        r->has_class > 1)
         return fail(d, TRIB_ERR_PEER_LOST, "its reply is invalid");
     path->way = (enum verbs_way)r->way;
     if (with_gids)
@@ -170,6 +171,7 @@ static trib_status_t apply_reply(struct oob_attempt *d)
     path->lid = r->lid;
     path->global = r->global != 0;
     path->mtu = r->mtu;
+    path->traffic_class = trib_verbs_common_class(d->v, r->has_class, r->traffic_class);
     path->qp_num = r->qp_num & 0xffffff;
     path->peer_psn = r->psn & 0xffffff;
     int error = trib_verbs_link_ready(d->v, &d->link);
@@ -196,6 +198,9 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
     if (getrandom(&d->link.path.own_psn, sizeof(uint32_t), 0) != sizeof(uint32_t))
         return fail(d, TRIB_ERR_SYSTEM, "getrandom: %m");
     d->link.path.own_psn &= 0xffffff;
+    d->link.path.pkey = d->request.pkey = v->pkey;
+    d->request.has_class = v->has_class;
+    d->request.traffic_class = v->traffic_class;
     error = trib_verbs_link_make(v, &d->link, p, true);
     errno = error;
     if (error)
@@ -206,8 +211,8 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
     d->request.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,
-        .mtu = d->request.table.mtu,
-        .piece_shift = v->piece_shift,
+        .sizes = verbs_sizes(d->request.table.mtu, verbs_out_shift(v, a)),
+        .caps = trib_verbs_caps(v),
         .rank = v->self,
         .pid = v->local.me.pid,
         .key = a->key,

@@ -110,6 +110,10 @@ static bool make_inlet(struct verbs *v, struct verbs_peer *p,
         reply->way = (uint8_t)pair.way;
         return false;
     }
+    if (!error && !trib_verbs_shares_partition(v, request->pkey)) {
+        reply->answer.refusal = VERBS_OTHER_PARTITION;
+        return false;
+    }
     link->path = (struct verbs_path){
         .way = pair.way,
         .own = own.gid[pair.own],
@@ -117,6 +121,9 @@ static bool make_inlet(struct verbs *v, struct verbs_peer *p,
         .lid = request->table.lid,
         .global = pair.global,
         .mtu = pair.mtu,
+        .traffic_class =
+            trib_verbs_common_class(v, request->has_class, request->traffic_class),
+        .pkey = request->pkey,
         .qp_num = request->qp_num,
         .own_psn = random_psn(),
         .peer_psn = request->psn,
@@ -141,6 +148,8 @@ static bool make_inlet(struct verbs *v, struct verbs_peer *p,
     reply->mtu = pair.mtu;
     reply->position = pair.peer;
     reply->global = pair.global;
+    reply->has_class = v->has_class;
+    reply->traffic_class = v->traffic_class;
     return true;
 }
 
@@ -185,7 +194,7 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     p->in = link;
     p->in_established = false;
     /* The peer's writes may arrive before our reply. */
-    atomic_store_explicit(&p->piece_shift, request->hello.piece_shift,
+    atomic_store_explicit(&p->piece_shift, verbs_hello_piece_shift(&request->hello),
                           memory_order_relaxed);
     trib_verbs_route_put(v, link.qp->qp_num,
                          (struct verbs_route){.peer = request->hello.rank});

@@ -18,7 +18,7 @@ static bool head_is_sound(const struct verbs_oob_request *c)
     return c->qp_num <= NUMBER_MAX && c->psn <= NUMBER_MAX && t->n <= VERBS_GIDS &&
            (t->layer == VERBS_INFINIBAND || t->layer == VERBS_ETHERNET) &&
            t->mtu >= 1 && t->mtu <= VERBS_MTU_MAX && t->grh <= 1 &&
-           c->hello.step <= VERBS_BEGINS;
+           (c->pkey & 0x7fff) && c->has_class <= 1 && c->hello.step <= VERBS_BEGINS;
 }
 
 static bool gids_are_sound(const struct verbs_gid_table *t)

@@ -18,11 +18,15 @@ struct verbs_oob_request {
     struct verbs_hello hello;
     uint32_t qp_num;
     uint32_t psn; /* of the first packet, 24 bits */
+    uint16_t pkey; /* partition of the requester's queue pair */
+    uint8_t has_class; /* 1: traffic_class is known */
+    uint8_t traffic_class;
+    uint32_t unused;
     struct verbs_gid_table table;
 };
 /* Size of a request without GIDs. */
 #define VERBS_OOB_REQUEST_BYTES offsetof(struct verbs_oob_request, table.gid)
-static_assert(VERBS_OOB_REQUEST_BYTES == 80, "no padding");
+static_assert(VERBS_OOB_REQUEST_BYTES == 88, "no padding");
 
 struct verbs_oob_reply {
     struct verbs_answer answer; /* at the same offset in every version */
@@ -34,7 +38,8 @@ struct verbs_oob_reply {
     uint8_t mtu;
     uint8_t position; /* index of the requester's GID in its request */
     uint8_t global;
-    uint16_t unused;
+    uint8_t has_class; /* as in the request */
+    uint8_t traffic_class;
 };
 static_assert(sizeof(struct verbs_oob_reply) == 96, "no padding");
 

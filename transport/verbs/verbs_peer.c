@@ -70,7 +70,8 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
     if (!peer || hello->key != v->local.key)
         *verdict = VERBS_STRANGER;
     else if (hello->version != VERBS_VERSION ||
-             hello->piece_shift > VERBS_PIECE_SHIFT_MAX || !verbs_is_mtu(hello->mtu))
+             verbs_hello_piece_shift(hello) > VERBS_PIECE_SHIFT_MAX ||
+             !verbs_is_mtu(verbs_hello_mtu(hello)) || hello->caps & ~VERBS_CAPS)
         *verdict = VERBS_OTHER_VERSION;
     else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
         *verdict = VERBS_OTHER_SECRET;

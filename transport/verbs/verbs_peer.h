@@ -90,6 +90,8 @@ struct verbs_path {
     uint16_t lid; /* the peer's */
     bool global;
     uint8_t mtu;
+    uint8_t traffic_class;
+    uint16_t pkey;
     uint32_t qp_num; /* the peer's */
     uint32_t own_psn, peer_psn;
 };
@@ -175,6 +177,7 @@ struct verbs_peer {
     bool is_owed; /* listed in `owing` */
     /* guarded by `posting`; `head` is written by the owner only */
     struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
+    uint8_t out_shift; /* log2 of the piece size of writes to it */
     struct verbs_send_wr *send_wrs; /* ring of `depth` */
     _Atomic uint32_t head; /* oldest request not known to be complete */
     uint32_t tail; /* next free */
@@ -231,6 +234,7 @@ struct verbs {
     struct verbs_traffic traffic; /* ack_timeout, retry_count and rnr_retry are set */
     uint16_t pkey; /* partition of connections by GIDs */
     uint8_t traffic_class; /* of connections by GIDs */
+    bool has_class; /* traffic_class is known; else the peer's is taken */
     /* objects */
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -290,6 +294,13 @@ static inline bool verbs_links_held(struct verbs *v)
 static inline struct verbs *verbs_of(struct trib_transport *t)
 {
     return (struct verbs *)t;
+}
+
+/* Return log2 of the longest message that both ports take. */
+static inline uint8_t verbs_out_shift(const struct verbs *v,
+                                      const struct verbs_address *a)
+{
+    return v->piece_shift < a->piece_shift ? v->piece_shift : a->piece_shift;
 }
 
 static inline struct trib_peers verbs_peers(const struct verbs *v)

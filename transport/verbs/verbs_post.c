@@ -131,9 +131,9 @@ static int post_part(struct verbs *v, int peer, const struct trib_write *w, size
 static trib_status_t post_write(struct verbs *v, int peer, const struct trib_write *w)
 {
     struct verbs_peer *p = &v->peers[peer];
-    size_t piece = (size_t)1 << v->piece_shift;
+    size_t piece = (size_t)1 << p->out_shift;
     size_t pieces =
-        w->len ? (w->len - 1) >> v->piece_shift : 0; /* before the last part */
+        w->len ? (w->len - 1) >> p->out_shift : 0; /* before the last part */
     size_t needed = pieces + 1 + (pieces && !w->quiet);
     int error = 0;
 

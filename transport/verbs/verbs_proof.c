@@ -15,9 +15,9 @@
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
-#define LABEL "verbs 5"
+#define LABEL "verbs 6"
 
-_Static_assert(VERBS_VERSION == 5, "the label of a proof names the version");
+_Static_assert(VERBS_VERSION == 6, "the label of a proof names the version");
 
 enum { OPEN_MS = 20000 }; /* for the second request */
 

@@ -120,7 +120,7 @@ static int attributes(struct verbs *v, const struct verbs_link *link,
         path_attributes(v, &link->path, attr);
     else if (v->api.rdma_init_qp_attr(link->id, attr, &mask) != 0)
         return errno;
-    return trib_verbs_set_traffic(v, link->by_oob, attr);
+    return trib_verbs_set_traffic(v, link, attr);
 }
 
 static int modify_qp(struct verbs *v, struct verbs_link *link, struct ibv_qp_attr *attr,

@@ -89,6 +89,19 @@ int trib_verbs_pkey_index(struct verbs *v, uint16_t pkey, uint16_t *out)
     return find_pkey(v, pkey & PKEY_NUMBER, out) || is_implied(v, pkey) ? 0 : ENOENT;
 }
 
+/* Two limited members of a partition do not reach each other. A local setting must name
+ * the same partition. */
+bool trib_verbs_shares_partition(struct verbs *v, uint16_t pkey)
+{
+    uint16_t index;
+    uint16_t own = find_pkey(v, pkey & PKEY_NUMBER, &index);
+
+    if (!own && is_implied(v, pkey))
+        own = PKEY_DEFAULT;
+    return own && ((own | pkey) & PKEY_FULL) &&
+           (v->traffic.pkey < 0 || (v->pkey & PKEY_NUMBER) == (pkey & PKEY_NUMBER));
+}
+
 static trib_status_t no_partition(struct verbs *v)
 {
     const int n = pkeys_of(v);
@@ -125,6 +138,7 @@ trib_status_t trib_verbs_traffic_choose(struct verbs *v)
         t->rnr_retry = RNR_FOREVER;
     if (t->ack_timeout < 0)
         t->ack_timeout = ack_timeout(v->cfg->stop_timeout_ms, t->retry_count);
+    v->has_class = t->traffic_class >= 0 || tos >= 0;
     v->traffic_class = (uint8_t)(t->traffic_class >= 0 ? t->traffic_class
                                  : tos >= 0            ? tos
                                                        : 0);
@@ -153,17 +167,32 @@ bool trib_verbs_set_class(struct verbs *v, struct rdma_cm_id *id)
                                   sizeof(tos)) == 0;
 }
 
-int trib_verbs_set_traffic(struct verbs *v, bool by_oob, struct ibv_qp_attr *attr)
+uint8_t trib_verbs_common_class(const struct verbs *v, bool has_class, uint8_t peers)
+{
+    return v->has_class || !has_class ? v->traffic_class : peers;
+}
+
+uint8_t trib_verbs_caps(const struct verbs *v)
+{
+    return VERBS_HAS_IMMEDIATE | (v->srq ? VERBS_HAS_SRQ : 0);
+}
+
+int trib_verbs_set_traffic(struct verbs *v, const struct verbs_link *link,
+                           struct ibv_qp_attr *attr)
 {
     const struct verbs_traffic *t = &v->traffic;
+    const bool by_oob = link->by_oob;
 
     switch (attr->qp_state) {
     case IBV_QPS_INIT:
         return by_oob || t->pkey >= 0
-                   ? trib_verbs_pkey_index(v, v->pkey, &attr->pkey_index)
+                   ? trib_verbs_pkey_index(v, by_oob ? link->path.pkey : v->pkey,
+                                           &attr->pkey_index)
                    : 0;
     case IBV_QPS_RTR:
-        if (by_oob || t->traffic_class >= 0)
+        if (by_oob)
+            attr->ah_attr.grh.traffic_class = link->path.traffic_class;
+        else if (t->traffic_class >= 0)
             attr->ah_attr.grh.traffic_class = v->traffic_class;
         if (by_oob || t->hop_limit >= 0)
             attr->ah_attr.grh.hop_limit =

@@ -12,10 +12,15 @@
 #include "transport/transport.h"
 
 #define VERBS_MAGIC UINT32_C(0x54726256) /* "TrbV" */
-#define VERBS_VERSION 5 /* changes with the protocol */
+#define VERBS_VERSION 6 /* changes with the protocol */
 #define VERBS_MTU_MAX 5 /* number of 4096 bytes; 1 is 256 */
 #define VERBS_ADDRESSES 12
 #define VERBS_PIECE_SHIFT_MAX 30 /* longer writes are always split */
+
+/* Capabilities of a port. */
+#define VERBS_HAS_IMMEDIATE 1 /* takes writes with immediate */
+#define VERBS_HAS_SRQ 2 /* shared receive queues */
+#define VERBS_CAPS (VERBS_HAS_IMMEDIATE | VERBS_HAS_SRQ)
 
 /* IPv4 addresses are mapped into IPv6. */
 struct verbs_ip {
@@ -36,7 +41,9 @@ struct verbs_address {
     uint64_t net; /* inode of the network namespace */
     uint8_t more; /* number of host addresses after the device's, for OOB requests */
     uint8_t layer; /* enum verbs_layer of the port; 0: unknown */
-    uint8_t unused[6];
+    uint8_t piece_shift; /* log2 of the longest message that its port takes */
+    uint8_t caps; /* VERBS_HAS_* */
+    uint8_t unused[4];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
 /* Four devices per rank, and 700 bytes for the other fields of "auto" and "rails". */
@@ -55,8 +62,8 @@ static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
 struct verbs_hello {
     uint32_t magic;
     uint8_t version; /* together with the next byte one number up to version 4 */
-    uint8_t mtu; /* active MTU of the requester's port: 1 to VERBS_MTU_MAX */
-    uint8_t piece_shift; /* log2 of the piece size; longer writes are split */
+    uint8_t sizes; /* verbs_sizes */
+    uint8_t caps; /* VERBS_HAS_*, of the requester's port */
     uint8_t step; /* enum verbs_step */
     int32_t rank; /* of the requester */
     int32_t pid;
@@ -65,6 +72,23 @@ struct verbs_hello {
     uint8_t proof[TRIB_PROOF_BYTES_LEAST]; /* or a nonce: see enum verbs_step */
 };
 static_assert(sizeof(struct verbs_hello) == 56, "private data of a request");
+
+/* The active MTU of the requester's port, 1 to VERBS_MTU_MAX, and log2 of the size of
+ * its pieces, at most VERBS_PIECE_SHIFT_MAX; longer writes are split. */
+static inline uint8_t verbs_sizes(uint8_t mtu, uint8_t piece_shift)
+{
+    return (uint8_t)(mtu << 5 | piece_shift);
+}
+
+static inline uint8_t verbs_hello_mtu(const struct verbs_hello *hello)
+{
+    return hello->sizes >> 5;
+}
+
+static inline uint8_t verbs_hello_piece_shift(const struct verbs_hello *hello)
+{
+    return hello->sizes & 31;
+}
 
 enum verbs_step {
     VERBS_ASKS, /* the job has no secret: `proof` is zero */
@@ -87,6 +111,7 @@ enum verbs_refusal {
                       * answer does */
     VERBS_OTHER_SECRET, /* only one side has a secret */
     VERBS_NOT_PROVED, /* the requester's proof is wrong or late */
+    VERBS_OTHER_PARTITION, /* no partition of both ports that permits packets */
 };
 
 /* Private data of an answer. */

@@ -125,12 +125,13 @@ static void begin(struct pair *pair, struct by_hand *h)
     *h = (struct by_hand){.peer.deadline = trib_deadline_ms(60000)};
     assert_int_equal(
         trib_verbs_gid_table_read(v, v->context, v->port_num, &h->request.table), 0);
-    h->request.hello = (struct verbs_hello){.magic = VERBS_MAGIC,
-                                            .version = VERBS_VERSION,
-                                            .mtu = h->request.table.mtu,
-                                            .piece_shift = v->piece_shift,
-                                            .key = inside(pair, 1)->local.key,
-                                            .settings = v->settings};
+    h->request.pkey = v->pkey;
+    h->request.hello =
+        (struct verbs_hello){.magic = VERBS_MAGIC,
+                             .version = VERBS_VERSION,
+                             .sizes = verbs_sizes(h->request.table.mtu, v->piece_shift),
+                             .key = inside(pair, 1)->local.key,
+                             .settings = v->settings};
     assert_true(trib_verbs_begin_hello(v, 1, &h->request.hello, &h->proof));
     h->proof.request = &h->request;
     h->proof.request_bytes = trib_verbs_oob_request_bytes(&h->request);

@@ -194,3 +194,85 @@ TEST(test_timeout, clean, nothing_left)
     assert_int_equal(traffic_of(&pair).timeout, often.timeout + 2);
     pair_close(&pair);
 }
+
+/* Each message fits the port with the smaller limit, whichever way ranks connect. */
+TEST(test_message_size, clean, nothing_left)
+{
+    for (int i = 0; i < 4; i++) {
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        struct trib_address address[2];
+        struct trib_blob region[2];
+        struct pair pair = {0};
+        char text[40];
+        snprintf(text, sizeof(text), "verbs:%s", ways[i % 2]);
+        for (int k = 0; k < 2; k++) {
+            opts->message_max = k == i / 2 ? 1 << 30 : 1024;
+            struct trib_transport_opts side = pair_opts(&pair, k);
+            assert_ok(trib_transport_open(text, &side, &pair.t[k]));
+            pair_offer(&pair, k, &address[k], &region[k]);
+        }
+        assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address[1]));
+        assert_ok(
+            pair.t[0]->ops->import_region(pair.t[0], 1, &region[1], &pair.remote[0]));
+        const int before = fake_verbs_posted().sends;
+        const struct trib_write w = {.local = pair.region[0],
+                                     .remote = pair.remote[0],
+                                     .len = 3 * 1024 + 1,
+                                     .imm = 5};
+        assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
+        expect_arrival(&pair, 1, 5, 3 * 1024 + 1);
+        assert_int_equal(fake_verbs_posted().sends - before, 5); /* with the number of
+                                                                  * pieces */
+        pair_close(&pair);
+    }
+}
+
+/* A rank that cannot read a class, as in a container, uses its peer's. */
+TEST(test_unknown_class, clean, nothing_left)
+{
+    for (int knows = 0; knows < 2; knows++) {
+        struct trib_address address;
+        struct pair pair;
+        set_class(106);
+        open_apart(&pair, BY_GID, &address);
+        inside(&pair, !knows)->has_class = false;
+        inside(&pair, !knows)->traffic_class = 0;
+        connects(&pair, &address);
+        assert_int_equal(traffic_of(&pair).traffic_class, 106);
+        pair_close(&pair);
+    }
+}
+
+/* The listener uses the requester's partition, wherever its own table has it. */
+TEST(test_common_partition, clean, nothing_left)
+{
+    static const struct {
+        uint16_t tables[2][FAKE_PKEYS];
+        const char *words; /* NULL: they connect */
+    } cases[] = {
+        {{{0x8001, 0xffff}, {0xffff, 0x8001}}, NULL},
+        {{{0x8001, 0xffff}, {0x8002, 0x0001}}, NULL},
+        {{{0x8001}, {0x8002}}, "not in the partition of this rank's port"},
+        {{{0x0001}, {0x8002, 0x0001}}, "both are limited members"},
+    };
+
+    for (int i = 0; i < 4; i++) {
+        struct trib_address address;
+        struct pair pair = {0};
+        fake_verbs_reset()->hosts = 2;
+        for (int k = 0; k < 2; k++) {
+            memcpy(fake_verbs_port_opts(k, 0, 1)->pkeys, cases[i].tables[k],
+                   sizeof(cases[i].tables[k]));
+            fake_verbs_host(k);
+            struct trib_transport_opts side = pair_opts(&pair, k);
+            assert_ok(trib_transport_open(BY_GID, &side, &pair.t[k]));
+        }
+        fake_verbs_host(0);
+        assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
+        if (cases[i].words)
+            connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, cases[i].words);
+        else
+            connects(&pair, &address);
+        pair_close(&pair);
+    }
+}
