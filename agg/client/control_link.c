@@ -98,12 +98,18 @@ void trib_control_link_free(struct trib_control_link *s)
     const struct trib_control goodbye = {.kind = TRIB_CONTROL_GOODBYE,
                                          .said.text = "the job is done"};
 
-    if (!s)
-        return;
-    for (int i = 0; i < s->n; i++) {
+    for (int i = 0; s && i < s->n; i++)
         if (trib_session_ready(s->sessions[i]))
             (void)trib_session_send_wait(s->sessions[i], trib_deadline_ms(100),
                                          &goodbye);
+    trib_control_link_free_copy(s);
+}
+
+void trib_control_link_free_copy(struct trib_control_link *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++) {
         trib_session_free(s->sessions[i]);
         trib_auth_free(s->renewed[i]);
     }

@@ -66,6 +66,10 @@ trib_status_t trib_control_link_create(const struct trib_control_link_job *job,
  * allowed. */
 void trib_control_link_free(struct trib_control_link *s);
 
+/** trib_control_link_free_copy - free a forked child's copy: the aggregators do not
+ * notice. NULL is allowed. */
+void trib_control_link_free_copy(struct trib_control_link *s);
+
 /**
  * trib_control_link_connect - connect to address `which` of the job. Blocks for seconds
  * at most.

@@ -292,14 +292,35 @@ static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept 
     return true;
 }
 
+/* Return true if the vector has changed since its snapshot. Its initial elements do not
+ * replace a snapshot of an earlier run, which the ranks may restore next. */
+static bool has_changed(const struct store_keeper *keeper, uint32_t vector)
+{
+    const struct kept *k = &keeper->kept[vector];
+
+    assert(vector < keeper->n);
+    if (!k->taken_ns && trib_store_saved(keeper->table, vector) &&
+        trib_store_version(keeper->table, vector) == 0)
+        return false;
+    return trib_store_changes(keeper->table, vector) != k->changes;
+}
+
+/* Return true if an operator has removed the snapshot of a changed vector. */
+static bool is_forgotten(const struct store_keeper *keeper, uint32_t vector)
+{
+    const struct archive_key key = key_of(keeper, vector);
+
+    return keeper->kept[vector].changes &&
+           !archive_version(keeper->opts->archive, &key);
+}
+
 static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t now_ns)
 {
     const struct store_job_opts *o = keeper->opts;
     const struct kept *k = &keeper->kept[vector];
     const uint64_t version = trib_store_version(keeper->table, vector);
 
-    assert(vector < keeper->n);
-    if (trib_store_changes(keeper->table, vector) == k->changes || now_ns < k->retry_ns)
+    if (!has_changed(keeper, vector) || now_ns < k->retry_ns)
         return false;
     return (o->every_pushes && version > k->version &&
             version - k->version >= o->every_pushes) ||
@@ -352,7 +373,7 @@ void store_keeper_last(struct store_keeper *keeper)
             (void)end(keeper, trib_now_ns(), &kept);
         }
         what.vector = i;
-        if (i == n || trib_store_changes(keeper->table, i) == keeper->kept[i].changes)
+        if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
             continue;
         if (begin(keeper, &what, &kept.err) != TRIB_OK)
             log_failure(keeper, &kept.err);

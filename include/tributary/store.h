@@ -94,7 +94,8 @@ typedef struct trib_store_opts {
     uint64_t snapshot_pushes; /* take a snapshot of a vector after this number of
                                * pushes; 0: not by pushes */
     double snapshot_s; /* take a snapshot at this interval in seconds, if the vector has
-                        * changed, and once right after creation; 0: not by time */
+                        * changed, and once right after creation; 0: not by time. A
+                        * snapshot of an earlier run stays until the first push */
 } trib_store_opts_t;
 
 #define TRIB_STORE_OPTS_INIT \

@@ -344,3 +344,70 @@ TEST(test_drained)
     unsetenv("TRIBD_DRAIN_MS");
     snapshot_rig_close(&rig);
 }
+
+/* Wait until tribd has taken a periodic snapshot. */
+static void await_snapshot(const struct ranks_self *self, trib_store_t *store,
+                           trib_vector_t *v)
+{
+    trib_vector_state_t state = TRIB_VECTOR_STATE_INIT;
+
+    do {
+        snapshot_rig_need(self, store, trib_store_wait(v, 0, 0, NULL), "wait");
+        snapshot_rig_need(self, store, trib_store_state(v, &state), "state");
+    } while (state.saved == TRIB_VERSION_NONE);
+}
+
+/* The initial elements of a later run do not replace the snapshot of an earlier one:
+ * not periodically, and not when tribd shuts down. */
+static int initial_elements(struct ranks_self *self)
+{
+    struct snapshot_rig *rig = self->arg;
+    const trib_store_opts_t o =
+        sized(trib_store_opts_t, .key = KEY, .snapshot_s = 0.001);
+    double x = 7;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .count = 1, .dtype = TRIB_F64, .initial = &x);
+    trib_vector_t *v, *w;
+    trib_store_t *store;
+    uint64_t version;
+
+    ranks_ok(self, trib_store_open_with(self->comm, &o, &store));
+    d.name = "x";
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+    if (!rig->again) {
+        snapshot_rig_need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+        snapshot_rig_need(self, store, trib_store_snapshot(store, v, NULL), "snapshot");
+        ranks_ok(self, trib_store_free(store));
+        return 0;
+    }
+    d.name = "y";
+    snapshot_rig_need(self, store, trib_store_create(store, &d, &w), "create");
+    await_snapshot(self, store, w); /* the one of x would have come first */
+    restart(self, rig);
+    snapshot_rig_need(self, store,
+                      trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version),
+                      "restore");
+    snapshot_rig_need(self, store, trib_store_pull(v, &x, NULL, NULL), "pull");
+    ranks_assert(self, version == 1 && x == 14);
+    ranks_ok(self, trib_store_free(store));
+    daemon_signal(&rig->d[0], SIGKILL);
+    return 0;
+}
+
+TEST(test_initial_elements)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    setenv("TRIBD_DRAIN_MS", "100", 1);
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    for (int run = 0; run < 2; run++) {
+        rig.again = run;
+        ranks_pass(.size = 1, .fn = initial_elements, .arg = &rig, .config = config,
+                   .noisy = true);
+    }
+    unsetenv("TRIBD_DRAIN_MS");
+    snapshot_rig_close(&rig);
+}
