@@ -361,6 +361,8 @@ trib_status_t trib_session_step(struct trib_session *session, struct trib_contro
     trib_status_t status = take_all(session, out);
     if (status == TRIB_INPROGRESS)
         status = check_times(session);
+    else if (status == TRIB_OK) /* input may never run out for seconds */
+        send_alive(session);
     if (status >= 0)
         (void)trib_control_conn_flush(session->conn);
     return status;

@@ -387,6 +387,26 @@ TEST(test_silence_and_alive)
     trib_auth_free(l.auth);
 }
 
+/* A peer that sends without pause hears ALIVE, too: its long push must not end because
+ * this side seems silent. */
+TEST(test_alive_during_input)
+{
+    const struct trib_control m = {.kind = TRIB_CONTROL_STORE_PULL,
+                                   .store_pull = {.count = 1}};
+    struct line l;
+
+    line_open(&l, "key");
+    assert_ok(trib_session_send(l.job, &m));
+    const struct sealed f = read_frame(l.near[0]);
+    usleep((TRIB_SESSION_ALIVE_MS + 100) * 1000);
+    write_frame(l.near[1], &f);
+    assert_ok(trib_session_step(l.aggregator, &l.got));
+    assert_int_equal(l.got.kind, TRIB_CONTROL_STORE_PULL);
+    struct pollfd p = {l.near[1], POLLIN, 0};
+    assert_int_equal(poll(&p, 1, 0), 1);
+    line_close(&l);
+}
+
 /* A peer that sends ALIVE without end does not keep a step from returning; no message
  * is lost. */
 TEST(test_chatter)
