@@ -18,6 +18,8 @@
 #include "base/idle_function.h"
 #include "comm/kinds/sorted_pairs.h"
 
+enum { TRIB_STORE_TRIES = 8 }; /* sessions per request, and connections per session */
+
 /* Thread of store_alive.c. */
 struct trib_store_alive {
     pthread_t thread;
@@ -165,6 +167,10 @@ trib_status_t trib_store_alive_start(struct trib_store *store);
  * child. */
 bool trib_store_alive_runs(const struct trib_store *store);
 
+/** trib_store_enter - begin a public call: clear the message. TRIB_ERR_INVALID in a
+ * forked child, whose messages would end up between those of its parent. */
+trib_status_t trib_store_enter(struct trib_store *store);
+
 /** trib_store_alive_stop - end it, if it was started. */
 void trib_store_alive_stop(struct trib_store *store);
 
@@ -190,9 +196,9 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again);
  * recreates there; rank 0 must go first. Errors: as trib_store_shard_again. */
 trib_status_t trib_store_shard_remake(struct trib_store *store, int shard);
 
-/** trib_store_shard_again - reconnect to one shard after its session has ended. The
- * caller holds the lock, which is released during the connect; errors:
- * TRIB_ERR_PEER_LOST and others, in store->err. */
+/** trib_store_shard_again - reconnect to one shard after its session has ended, several
+ * times if the new connection is lost, too. The caller holds the lock, which is
+ * released during the connect; errors: TRIB_ERR_PEER_LOST and others, in store->err. */
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard);
 
 /** trib_store_shards_rejoin - reconnect to shards whose connection was lost, before the
@@ -229,6 +235,10 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
 
 /** trib_store_shard_is_lost - return true if its session has ended. */
 bool trib_store_shard_is_lost(const struct trib_store *store, int shard);
+
+/** trib_store_shard_answers - the same, negated, after processing what has arrived
+ * between two requests. The caller holds the lock. */
+bool trib_store_shard_answers(struct trib_store *store, int shard);
 
 /* Parts: store_parts.c ------------------------------------------------------------- */
 

@@ -56,6 +56,18 @@ bool trib_store_alive_runs(const struct trib_store *store)
     return store->alive.pid && store->alive.pid == getpid();
 }
 
+trib_status_t trib_store_enter(struct trib_store *store)
+{
+    trib_error_clear(&store->err);
+    if (trib_store_alive_runs(store))
+        return TRIB_OK;
+    return trib_store_fail(store, TRIB_ERR_INVALID,
+                           "process %d is a forked child, and the store belongs to "
+                           "process %d: call trib_init in the child, and open another "
+                           "store",
+                           (int)getpid(), (int)store->alive.pid);
+}
+
 void trib_store_alive_stop(struct trib_store *store)
 {
     struct trib_store_alive *alive = &store->alive;

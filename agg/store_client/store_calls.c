@@ -13,15 +13,11 @@ static trib_status_t open_part(struct trib_vector *v, struct trib_vector_part *p
 {
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
                              .store_open = {.dtype = v->dtype, .count = p->count}};
-    trib_status_t st = TRIB_OK;
 
     assert(p->count > 0);
     snprintf(m.store_open.name, sizeof(m.store_open.name), "%s", v->name);
     snprintf(m.store_open.rule, sizeof(m.store_open.rule), "%s", v->rule);
-    if (trib_store_shard_is_lost(v->store, p->shard))
-        st = trib_store_shard_again(v->store, p->shard);
-    if (st == TRIB_OK)
-        st = trib_store_send(v->store, p->shard, &m);
+    trib_status_t st = trib_store_send(v->store, p->shard, &m);
     if (st == TRIB_OK)
         st = trib_store_hear(v->store, p->shard, TRIB_CONTROL_STORE_VECTOR, &m);
     if (st == TRIB_OK) {
@@ -33,13 +29,32 @@ static trib_status_t open_part(struct trib_vector *v, struct trib_vector_part *p
     return st;
 }
 
+/* Open a part, again if the connection is lost before the answer. */
+static trib_status_t open_again(struct trib_vector *v, struct trib_vector_part *p)
+{
+    trib_status_t st = TRIB_ERR_PEER_LOST;
+
+    for (int tries = 0; st == TRIB_ERR_PEER_LOST && tries < TRIB_STORE_TRIES; tries++) {
+        if (trib_store_shard_is_lost(v->store, p->shard)) {
+            const trib_status_t found = trib_store_shard_again(v->store, p->shard);
+            if (found != TRIB_OK)
+                return found;
+            trib_error_clear(&v->store->err);
+        }
+        st = open_part(v, p);
+        if (!trib_store_shard_is_lost(v->store, p->shard))
+            break;
+    }
+    return st;
+}
+
 trib_status_t trib_vector_open(struct trib_vector *v)
 {
     trib_status_t st = TRIB_OK;
 
     trib_store_lock(v->store);
     for (int i = 0; i < v->n_parts && st == TRIB_OK; i++)
-        st = open_part(v, &v->parts[i]);
+        st = open_again(v, &v->parts[i]);
     trib_store_unlock(v->store);
     return st;
 }
@@ -113,9 +128,8 @@ trib_status_t trib_store_push(trib_vector_t *vector, const void *data,
                                            TRIB_SIZED_UP_TO(trib_push_opts_t, result)};
     trib_push_opts_t o = TRIB_PUSH_OPTS_INIT;
 
-    if (!vector)
+    if (!vector || trib_store_enter(vector->store) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    trib_error_clear(&vector->store->err);
     if (opts && trib_sized_take(&kind, opts, &o, &vector->store->err) != TRIB_OK)
         return TRIB_ERR_INVALID;
     if (!data && !(o.indices && !o.count))
@@ -181,9 +195,8 @@ trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
                                            TRIB_SIZED_UP_TO(trib_pull_opts_t, count)};
     trib_pull_opts_t o = TRIB_PULL_OPTS_INIT;
 
-    if (!vector)
+    if (!vector || trib_store_enter(vector->store) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    trib_error_clear(&vector->store->err);
     if (opts && trib_sized_take(&kind, opts, &o, &vector->store->err) != TRIB_OK)
         return TRIB_ERR_INVALID;
     trib_status_t st = check_part(vector, out, &o);
@@ -218,9 +231,8 @@ trib_status_t trib_store_pull(trib_vector_t *vector, void *out,
 trib_status_t trib_store_wait(trib_vector_t *vector, uint64_t version, int timeout_ms,
                               uint64_t *version_out)
 {
-    if (!vector)
+    if (!vector || trib_store_enter(vector->store) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    trib_error_clear(&vector->store->err);
     if (timeout_ms < 0 || timeout_ms > TRIB_CONTROL_WAIT_MAX)
         return trib_store_fail(vector->store, TRIB_ERR_INVALID,
                                "vector %s: timeout_ms is %d, but must be 0 to %d",

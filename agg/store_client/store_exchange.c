@@ -15,8 +15,8 @@
 #include "compress/vectors/vector_words.h"
 
 enum {
-    TRIES = 8, /* sessions per request */
-};
+    MESSAGES_ALIVE = 64
+}; /* of 32 KiB, between two calls of trib_store_keep_alive */
 
 static struct trib_session *session_of(const struct trib_store_request *r,
                                        const struct trib_vector_part *p)
@@ -27,13 +27,12 @@ static struct trib_session *session_of(const struct trib_store_request *r,
 /* Restart the timeout after progress. */
 static void put_off(const struct trib_store_request *r, struct trib_part_request *q)
 {
-    const struct trib_store *store = r->vector->store;
+    const int timeout_ms = r->vector->store->job.cfg.timeout_ms;
 
-    q->until = q->stage < TRIB_PART_ANSWER
-                   ? trib_limit_deadline(trib_control_link_silent_ms(store->link))
-                   : trib_deadline_later(trib_limit_deadline(store->job.cfg.timeout_ms),
-                                         trib_deadline_left_ms(r->wait_until) *
-                                             UINT64_C(1000000));
+    q->until = trib_limit_deadline(timeout_ms);
+    if (q->stage >= TRIB_PART_ANSWER)
+        q->until = trib_deadline_later(q->until, trib_deadline_left_ms(r->wait_until) *
+                                                     UINT64_C(1000000));
 }
 
 static void begin(const struct trib_store_request *r, struct trib_vector_part *p)
@@ -114,12 +113,20 @@ static struct trib_control compose_body(const struct trib_store_request *r,
                                                 .data = {q->data + q->sent, n}}};
 }
 
+/* Count a message of a loop that may run for seconds, and keep all sessions alive. */
+static void count_message(struct trib_store *store, unsigned *n)
+{
+    if (++*n % MESSAGES_ALIVE == 0)
+        trib_store_keep_alive(store);
+}
+
 /* Send as much as there is room for. A stage without bytes still has one message. */
 static trib_status_t send_some(const struct trib_store_request *r,
                                struct trib_vector_part *p)
 {
     struct trib_part_request *q = &p->request;
     uint8_t room[TRIB_CONTROL_STORE_BYTES];
+    unsigned messages = 0;
 
     while (q->stage < TRIB_PART_ANSWER && trib_session_has_room(session_of(r, p))) {
         const size_t bytes = stage_bytes(r, p);
@@ -140,6 +147,7 @@ static trib_status_t send_some(const struct trib_store_request *r,
             q->sent = 0;
         }
         put_off(r, q);
+        count_message(r->vector->store, &messages);
     }
     return TRIB_OK;
 }
@@ -198,9 +206,11 @@ static trib_status_t hear_some(const struct trib_store_request *r,
     struct trib_store *store = r->vector->store;
     struct trib_part_request *q = &p->request;
     struct trib_control m;
+    unsigned messages = 0;
     trib_status_t st;
 
     while ((st = trib_session_step(session_of(r, p), &m)) == TRIB_OK) {
+        count_message(store, &messages);
         st = trib_store_sort(store, p->shard, TRIB_CONTROL_STORE_DATA,
                              TRIB_CONTROL_STORE_DONE, &m);
         if (st == TRIB_INPROGRESS && trib_deadline_passed(q->until))
@@ -268,9 +278,9 @@ static void step(struct trib_store_request *r, struct trib_vector_part *p)
         st = hear_some(r, p);
     if (st == TRIB_OK)
         return;
-    if (st == TRIB_ERR_PROTOCOL || st == TRIB_ERR_ABORTED ||
+    if (st == TRIB_ERR_PROTOCOL || st == TRIB_ERR_ABORTED || st == TRIB_ERR_TIMEOUT ||
         !trib_store_shard_is_lost(r->vector->store, p->shard) ||
-        ++p->request.tries == TRIES)
+        ++p->request.tries == TRIB_STORE_TRIES)
         fail(r, p, st);
     else
         ask_again(r, p);

@@ -189,6 +189,7 @@ trib_status_t trib_store_free(trib_store_t *store)
 {
     if (!store)
         return TRIB_OK;
+    const bool in_child = store->alive.pid && !trib_store_alive_runs(store);
     if (store->vectors)
         trib_store_shards_rejoin(store);
     while (store->vectors) {
@@ -197,7 +198,10 @@ trib_status_t trib_store_free(trib_store_t *store)
         trib_vector_free(v);
     }
     trib_store_alive_stop(store);
-    trib_control_link_free(store->link);
+    if (in_child) /* its parent is the rank, and stays */
+        trib_control_link_free_copy(store->link);
+    else
+        trib_control_link_free(store->link);
     free(store);
     return TRIB_OK;
 }
@@ -272,7 +276,8 @@ trib_status_t trib_store_create(trib_store_t *store, const trib_vector_desc_t *d
     if (!store || !vector_out)
         return TRIB_ERR_INVALID;
     *vector_out = NULL;
-    trib_error_clear(&store->err);
+    if (trib_store_enter(store) != TRIB_OK)
+        return TRIB_ERR_INVALID;
     trib_status_t st = desc ? trib_sized_take(&kind, desc, &d, &store->err)
                             : trib_store_fail(store, TRIB_ERR_INVALID, "desc is NULL");
     if (st == TRIB_OK)

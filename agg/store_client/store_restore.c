@@ -57,9 +57,8 @@ trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *vector,
 {
     trib_status_t st = TRIB_OK;
 
-    if (!store)
+    if (!store || trib_store_enter(store) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    trib_error_clear(&store->err);
     if ((vector && vector->store != store) || (!vector && version_out))
         return trib_store_fail(store, TRIB_ERR_INVALID,
                                vector ? "the vector belongs to another store"
@@ -127,11 +126,30 @@ static trib_status_t check_part(struct trib_vector *v, struct trib_vector_part *
     return st;
 }
 
-/* Check each shard with a part of these vectors for its store; gone[k]: shard k says
- * that it has lost it. A shard that this rank cannot reach may still have it. */
+/* Check for the store in a shard that may have no vector yet. */
+static trib_status_t check_empty(struct trib_store *store, int shard)
+{
+    trib_store_lock(store);
+    const trib_status_t st = trib_store_shard_answers(store, shard)
+                                 ? TRIB_OK
+                                 : trib_store_shard_again(store, shard);
+    trib_store_unlock(store);
+    return st;
+}
+
+/* Check each shard with a part of these vectors for its store, or all shards if all
+ * vectors are restored; gone[k]: shard k says that it has lost it. A shard that this
+ * rank cannot reach may still have it. */
 static trib_status_t check_shards(struct trib_store *store, const struct restoring *r,
                                   int32_t *gone)
 {
+    for (int k = 0; k < store->job.n && !r->only; k++) {
+        store->denied = false;
+        const trib_status_t st = check_empty(store, k);
+        gone[k] = st == TRIB_ERR_PEER_LOST && store->denied;
+        if (st != TRIB_OK && !gone[k])
+            return st;
+    }
     for (struct trib_vector *v = store->vectors; v; v = v->next_vector) {
         for (int i = 0; i < v->n_parts; i++) {
             const int k = v->parts[i].shard;
@@ -237,9 +255,8 @@ trib_status_t trib_store_restore(trib_store_t *store, trib_vector_t *vector, int
 {
     const struct restoring r = {vector, from, copy};
 
-    if (!store)
+    if (!store || trib_store_enter(store) != TRIB_OK)
         return TRIB_ERR_INVALID;
-    trib_error_clear(&store->err);
     trib_status_t st = trib_store_agree(store, check(store, &r, version_out));
     if (st == TRIB_OK)
         st = remake_gone(store, &r);

@@ -158,8 +158,10 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     return st;
 }
 
-/* Reconnect. The caller holds the lock, which is released during the connect. */
-static trib_status_t connect_again(struct trib_store *store, int shard, bool again)
+/* Reconnect. The caller holds the lock, which is released during the connect.
+ * *cut_out: the new connection was lost again before the rank had joined. */
+static trib_status_t connect_again(struct trib_store *store, int shard, bool again,
+                                   bool *cut_out)
 {
     struct trib_control_link *link = store->link;
     struct trib_control_fresh fresh;
@@ -167,6 +169,7 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
     trib_store_unlock(store);
     const trib_status_t st = trib_control_link_reconnect(link, shard, &fresh);
     trib_store_lock(store);
+    *cut_out = st == TRIB_ERR_PEER_LOST && !trib_idle_answer(&store->idle);
     if (st != TRIB_OK && trib_idle_answer(&store->idle))
         return trib_store_lost(store, shard, st);
     if (st != TRIB_OK)
@@ -179,6 +182,7 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
              "tribd at %s: reconnected after the connection was lost",
              store->job.addresses[shard]);
     const trib_status_t joined = join(store, shard, again);
+    *cut_out = joined == TRIB_ERR_PEER_LOST && trib_store_shard_is_lost(store, shard);
     if (joined != TRIB_OK) /* so that the session does not look joined */
         (void)trib_session_end(link->sessions[shard], joined, "not joined");
     return joined;
@@ -186,7 +190,21 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
 
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
 {
-    return connect_again(store, shard, true);
+    trib_status_t st = TRIB_OK;
+    bool cut = true;
+
+    for (int tries = 0; cut && tries < TRIB_STORE_TRIES; tries++)
+        st = connect_again(store, shard, true, &cut);
+    return st;
+}
+
+bool trib_store_shard_answers(struct trib_store *store, int shard)
+{
+    struct trib_control m;
+
+    while (trib_session_step(store->link->sessions[shard], &m) == TRIB_OK)
+        (void)trib_store_sort(store, shard, TRIB_CONTROL_ALIVE, TRIB_CONTROL_ALIVE, &m);
+    return !trib_store_shard_is_lost(store, shard);
 }
 
 /* Return true if the connection was lost, also if that was not noticed yet. */
@@ -217,8 +235,11 @@ void trib_store_shards_rejoin(struct trib_store *store)
 
 trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)
 {
+    bool cut;
+
     trib_store_lock(store);
-    const trib_status_t st = connect_again(store, shard, store->rank != 0);
+    const trib_status_t st = store->rank ? trib_store_shard_again(store, shard)
+                                         : connect_again(store, shard, false, &cut);
     trib_store_unlock(store);
     return st;
 }

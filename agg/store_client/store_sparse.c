@@ -84,13 +84,15 @@ trib_status_t trib_vector_pull_each(struct trib_store_request *r)
     uint64_t *indices = malloc(n * sizeof(*indices));
     size_t *places = malloc(n * sizeof(*places));
     r->out = malloc(n * element);
-    trib_status_t st = trib_store_fail(r->vector->store, TRIB_ERR_NO_MEMORY,
-                                       "vector %s: out of memory to sort %zu indices",
-                                       r->vector->name, n);
+    trib_status_t st = TRIB_ERR_NO_MEMORY;
     if (indices && places && r->out) {
         sort_by_part(r, indices, places);
         r->indices = indices;
         st = trib_vector_request(r);
+    } else {
+        (void)trib_store_fail(r->vector->store, st,
+                              "vector %s: out of memory to sort %zu indices",
+                              r->vector->name, n);
     }
     for (size_t i = 0; i < n && st == TRIB_OK; i++)
         memcpy(result + places[i] * element, r->out + i * element, element);

@@ -9,9 +9,6 @@
 
 #include "tests/harness/tribtest.h"
 
-/* Bytes after which connections are cut, in turn. */
-static const size_t limits[] = {61003, 800029, 350017, 950021, 120011};
-
 enum { CONNECTIONS = 64 };
 
 struct pair {
@@ -50,7 +47,7 @@ static void pass(struct pair *p, int from)
 }
 
 /* The proxy process; runs until it is killed. */
-static void proxy(int listener, int port)
+static void proxy(int listener, int port, const size_t *limits, size_t n_limits)
 {
     struct pair pairs[CONNECTIONS];
     int n = 0;
@@ -70,13 +67,22 @@ static void proxy(int listener, int port)
         if (fds[0].revents && n < CONNECTIONS) {
             pairs[n].fd[0] = accept(listener, NULL, NULL);
             pairs[n].fd[1] = connect_to(port);
-            pairs[n].left = limits[(size_t)n % (sizeof(limits) / sizeof(*limits))];
+            pairs[n].left = limits[(size_t)n % n_limits];
             n++;
         }
     }
 }
 
 pid_t cutting_proxy_start(int port, int *port_out)
+{
+    static const size_t limits[] = {61003, 800029, 350017, 950021, 120011};
+
+    return cutting_proxy_start_at(port, limits, sizeof(limits) / sizeof(*limits),
+                                  port_out);
+}
+
+pid_t cutting_proxy_start_at(int port, const size_t *limits, size_t n_limits,
+                             int *port_out)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -90,7 +96,7 @@ pid_t cutting_proxy_start(int port, int *port_out)
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        proxy(listener, port);
+        proxy(listener, port, limits, n_limits);
     close(listener);
     *port_out = ntohs(at.sin_port);
     return pid;

@@ -4,30 +4,36 @@
  * it. A restore during which it cannot connect leaves the store unchanged. When it
  * frees the store, the others no longer wait for it. A push whose answer was lost is
  * not applied twice. A wait ends at its timeout although the connection is cut again
- * and again. A call whose connection was cut is repeated as soon as it is back.
+ * and again. A call whose connection was cut is repeated as soon as it is back, also if
+ * the new connections are cut before the rank has joined. A call that gets no answer
+ * ends at its timeout. A forked child disturbs neither its parent nor the store. A
+ * restore recreates a store that has no vector yet.
  */
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "agg/protocol/session.h"
+#include "base/error.h"
 #include "base/time.h"
 #include "tests/agg/store_client/store_rig.h"
 
 enum { FDS_MAX = 200, SOON_MS = 400, CUTS = 8 };
 
-/* Shut down the connection of this process to a port of 127.0.0.1. Return false if
- * there is none. */
+/* Shut down the connections of this process to a port of 127.0.0.1. Return false if
+ * there are none. */
 static bool cut(int port)
 {
+    bool found = false;
+
     for (int fd = 0; fd < FDS_MAX; fd++) {
         struct sockaddr_in at;
         socklen_t bytes = sizeof(at);
         if (getpeername(fd, (struct sockaddr *)&at, &bytes) == 0 &&
             at.sin_family == AF_INET && ntohs(at.sin_port) == port)
-            return shutdown(fd, SHUT_RDWR) == 0;
+            found |= shutdown(fd, SHUT_RDWR) == 0;
     }
-    return false;
+    return found;
 }
 
 /* Use all file descriptors, so that no connection can be opened. */
@@ -239,6 +245,222 @@ static int asks_at_once(struct ranks_self *self)
     return 0;
 }
 
+/* Connections are cut again during the handshake and before the rank has joined. The
+ * first connection is of the communicator. */
+static int rejoins(struct ranks_self *self)
+{
+    static const size_t limits[] = {SIZE_MAX, SIZE_MAX, 24,  93,
+                                    208,      277,      392, SIZE_MAX};
+    int port;
+    const pid_t pid =
+        cutting_proxy_start_at(((const struct daemon_process *)self->arg)->port, limits,
+                               sizeof(limits) / sizeof(*limits), &port);
+    char config[80];
+    uint64_t version;
+    trib_vector_t *v;
+    int32_t x = 1;
+
+    snprintf(config, sizeof(config), "transport=shm;service=127.0.0.1:%d", port);
+    self->opts.config = config;
+    trib_store_t *store = begin_alone(self, &v);
+    ranks_assert(self, cut(port));
+    need(self, store, trib_store_push(v, &x, NULL, &version), "push");
+    ranks_assert(self, version == 1);
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_free_comm(self->comm));
+    cutting_proxy_end(pid);
+    return 0;
+}
+
+static int creates(struct ranks_self *self)
+{
+    const int port = ((const struct daemon_process *)self->arg)->port;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "y", .count = 1, .dtype = TRIB_I32);
+    trib_vector_t *v;
+    trib_store_t *store = begin_alone(self, &v);
+
+    ranks_assert(self, cut(port));
+    (void)make(self, store, &d);
+    ranks_ok(self, trib_store_free(store));
+    (void)trib_free_comm(self->comm); /* its aggregator was cut, too */
+    return 0;
+}
+
+/* The tribd is restarted before the first vector is created. */
+static int begins_again(struct ranks_self *self)
+{
+    struct daemon_process *daemon = self->arg;
+    trib_vector_desc_t d =
+        sized(trib_vector_desc_t, .name = "x", .count = 1, .dtype = TRIB_I32);
+    trib_store_t *store = NULL;
+    trib_vector_t *v;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    ranks_ok(self, trib_store_open(self->comm, &store));
+    kill(daemon->pid, SIGKILL);
+    ranks_assert(self, daemon_start(daemon));
+    while (!daemon_up(daemon))
+        usleep(1000);
+    refused(self, store, trib_store_create(store, &d, &v), TRIB_ERR_PEER_LOST,
+            "no such store here");
+    need(self, store, trib_store_restore(store, NULL, TRIB_RESTORE_LOST, NULL, NULL),
+         "restore");
+    (void)make(self, store, &d);
+    ranks_ok(self, trib_store_free(store));
+    (void)trib_free_comm(self->comm);
+    daemon_signal(daemon, SIGKILL);
+    return 0;
+}
+
+/* Forked children --------------------------------------------------------------------- */
+
+/* Calls of a child fail; freeing the store frees only its copy. */
+static int call_in_child(trib_store_t *store, trib_vector_t *v)
+{
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "y", .count = 1);
+    trib_vector_t *other;
+    int32_t x = 8;
+
+    const bool refuses = trib_store_push(v, &x, NULL, NULL) == TRIB_ERR_INVALID &&
+                         trib_store_pull(v, &x, NULL, NULL) == TRIB_ERR_INVALID &&
+                         trib_store_wait(v, 0, 0, NULL) == TRIB_ERR_INVALID &&
+                         trib_store_create(store, &d, &other) == TRIB_ERR_INVALID &&
+                         trib_store_snapshot(store, NULL, NULL) == TRIB_ERR_INVALID &&
+                         trib_store_restore(store, NULL, TRIB_RESTORE_LOST, NULL,
+                                            NULL) == TRIB_ERR_INVALID &&
+                         strstr(trib_store_error(store), "is a forked child");
+    return !refuses || trib_store_free(store) != TRIB_OK;
+}
+
+static int forks(struct ranks_self *self)
+{
+    uint64_t version;
+    trib_vector_t *v;
+    trib_store_t *store = begin_alone(self, &v);
+    int32_t x = 1;
+    int status;
+
+    need(self, store, trib_store_push(v, &x, NULL, NULL), "push");
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(call_in_child(store, v));
+    ranks_assert(self, waitpid(pid, &status, 0) == pid && status == 0);
+    need(self, store, trib_store_pull(v, &x, NULL, &version), "pull");
+    ranks_assert(self, version == 1 && x == 1);
+    ranks_ok(self, trib_store_free(store));
+    ranks_ok(self, trib_free_comm(self->comm));
+    return 0;
+}
+
+/* A tribd that lives but does not answer pushes ---------------------------------------- */
+
+struct mute {
+    int listener, port;
+    struct trib_auth *auth;
+    _Atomic int joins;
+};
+
+static void answer(struct mute *mute, struct trib_session *session,
+                   const struct trib_control *m)
+{
+    struct trib_control out = {.kind = TRIB_CONTROL_STORE_JOINED};
+
+    if (m->kind != TRIB_CONTROL_STORE_JOIN && m->kind != TRIB_CONTROL_STORE_OPEN)
+        return;
+    if (m->kind == TRIB_CONTROL_STORE_JOIN)
+        (void)atomic_fetch_add(&mute->joins, 1);
+    else
+        out.kind = TRIB_CONTROL_STORE_VECTOR;
+    (void)trib_session_send(session, &out);
+}
+
+struct mute_session {
+    struct mute *mute;
+    struct trib_session *session;
+    struct trib_error err;
+};
+
+static void *serve_mute(void *arg)
+{
+    struct mute_session *s = arg;
+    struct trib_control m;
+    trib_status_t st;
+
+    while ((st = trib_session_take_wait(s->session, trib_deadline_ms(100), &m)) >=
+           TRIB_OK)
+        if (st == TRIB_OK)
+            answer(s->mute, s->session, &m);
+    trib_session_free(s->session);
+    free(s);
+    return NULL;
+}
+
+static void *be_mute(void *arg)
+{
+    struct mute *mute = arg;
+    struct trib_session_opts opts = {.role = TRIB_CONTROL_AGGREGATOR,
+                                     .auth = mute->auth,
+                                     .peer = "a rank",
+                                     .handshake_ms = 10000};
+    pthread_t thread;
+
+    while ((opts.fd = accept(mute->listener, NULL, NULL)) >= 0) {
+        struct mute_session *s = calloc(1, sizeof(*s));
+        if (!s)
+            return NULL;
+        s->mute = mute;
+        opts.err = &s->err;
+        if (trib_session_open(&opts, &s->session) != TRIB_OK ||
+            pthread_create(&thread, NULL, serve_mute, s) != 0)
+            return NULL;
+        pthread_detach(thread);
+    }
+    return NULL;
+}
+
+static void start_mute(const struct ranks_self *self, struct mute *mute)
+{
+    const struct trib_auth_opts none = {.method = "none"};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(at);
+    struct trib_error err = {0};
+    pthread_t thread;
+
+    mute->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ranks_assert(self, bind(mute->listener, (struct sockaddr *)&at, bytes) == 0);
+    ranks_assert(self, listen(mute->listener, 8) == 0);
+    getsockname(mute->listener, (struct sockaddr *)&at, &bytes);
+    mute->port = ntohs(at.sin_port);
+    ranks_assert(self, trib_auth_open(&none, &err, &mute->auth) == TRIB_OK);
+    ranks_assert(self, pthread_create(&thread, NULL, be_mute, mute) == 0);
+    pthread_detach(thread);
+}
+
+static int unanswered(struct ranks_self *self)
+{
+    static struct mute mute; /* outlives its thread */
+    char config[100];
+    trib_vector_t *v;
+    int32_t x = 1;
+
+    start_mute(self, &mute);
+    setenv("TRIB_SERVICE_AUTH", "none", 1);
+    snprintf(config, sizeof(config), "transport=shm;timeout_ms=%d;service=127.0.0.1:%d",
+             SOON_MS, mute.port);
+    self->opts.config = config;
+    trib_store_t *store = begin_alone(self, &v);
+    refused(self, store, trib_store_push(v, &x, NULL, NULL), TRIB_ERR_TIMEOUT,
+            "no answer within 400 ms");
+    ranks_assert(self, atomic_load(&mute.joins) == 1);
+    ranks_ok(self, trib_store_free(store));
+    (void)trib_free_comm(self->comm);
+    return 0;
+}
+
+/* Tests -------------------------------------------------------------------------------- */
+
 static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
     struct daemon_process d = {.threads = 2};
@@ -275,4 +497,30 @@ TEST(test_waits_once)
 TEST(test_asks_at_once)
 {
     on_daemon(asks_at_once, 1, true);
+}
+
+TEST(test_rejoins)
+{
+    on_daemon(rejoins, 1, true);
+}
+
+TEST(test_creates)
+{
+    on_daemon(creates, 1, true);
+}
+
+TEST(test_begins_again)
+{
+    on_daemon(begins_again, 1, true);
+}
+
+TEST(test_forks)
+{
+    on_daemon(forks, 1, true);
+}
+
+TEST(test_unanswered)
+{
+    ranks_pass(.size = 1, .fn = unanswered, .config = "transport=shm", .noisy = true,
+               .bare = true);
 }

@@ -384,9 +384,9 @@ static int initial_elements(struct ranks_self *self)
     snapshot_rig_need(self, store, trib_store_create(store, &d, &w), "create");
     await_snapshot(self, store, w); /* the one of x would have come first */
     restart(self, rig);
-    snapshot_rig_need(self, store,
-                      trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version),
-                      "restore");
+    snapshot_rig_need(
+        self, store,
+        trib_store_restore(store, v, TRIB_RESTORE_SNAPSHOT, NULL, &version), "restore");
     snapshot_rig_need(self, store, trib_store_pull(v, &x, NULL, NULL), "pull");
     ranks_assert(self, version == 1 && x == 14);
     ranks_ok(self, trib_store_free(store));
