@@ -163,7 +163,7 @@ static void *copy(void *arg)
 
     assert(keeper->busy && keeper->task.bytes);
     about.taken_s = time(NULL);
-    trib_store_walk_begin(table, vector, &walk);
+    trib_store_walk_begin(table, vector, NULL, &walk);
     trib_store_image(table, vector, &image);
     keeper->changes = trib_store_changes(table, vector);
     trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
@@ -253,14 +253,21 @@ static void end_write(struct store_keeper *keeper, uint64_t now_ns)
                                                     PAUSES * keeper->task.took_ns)};
 }
 
-static void end_read(struct store_keeper *keeper)
+/* Copies without the mutex, for which other threads may wait: the task is busy, and the
+ * tick may pause this thread. */
+static void end_read(struct store_keeper *keeper, const struct trib_store_tick *tick)
 {
     const uint32_t vector = keeper->what.vector;
     const struct trib_snapshot *read = &keeper->read;
     struct trib_metrics_writer *w = keeper->writer;
 
-    if (keeper->task.err.status ||
-        trib_store_put(keeper->table, vector, &read->image, &keeper->task.err))
+    if (keeper->task.err.status)
+        return;
+    pthread_mutex_unlock(&keeper->mutex);
+    const trib_status_t st =
+        trib_store_put(keeper->table, vector, &read->image, tick, &keeper->task.err);
+    pthread_mutex_lock(&keeper->mutex);
+    if (st != TRIB_OK)
         return;
     trib_store_set_saved(keeper->table, vector, read->about.version + 1);
     if (w)
@@ -272,16 +279,18 @@ static void end_read(struct store_keeper *keeper)
 }
 
 /* Finish the current task if it is done. */
-static bool end(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
+static bool end(struct store_keeper *keeper, const struct trib_store_tick *tick,
+                struct store_kept *out)
 {
     struct archive_task *task = &keeper->task;
+    const uint64_t now_ns = trib_now_ns();
 
     if (!keeper->busy || !archive_is_done(keeper->opts->archive, task))
         return false;
     if (task->writes)
         end_write(keeper, now_ns);
     else
-        end_read(keeper);
+        end_read(keeper, tick);
     if (task->err.status)
         log_failure(keeper, &task->err);
     if (task->err.status && grow(keeper))
@@ -327,12 +336,14 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
            (o->every_ms && now_ns >= k->taken_ns + o->every_ms * 1000000);
 }
 
-static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept *out)
+static bool step(struct store_keeper *keeper, const struct trib_store_tick *tick,
+                 struct store_kept *out)
 {
+    const uint64_t now_ns = trib_now_ns();
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
     const uint32_t n = trib_store_table_size(keeper->table);
 
-    if (end(keeper, now_ns, out))
+    if (end(keeper, tick, out))
         return true;
     const bool by_itself = keeper->opts->every_ms || keeper->opts->every_pushes;
     if (!by_itself || !is_idle(keeper) || !grow(keeper))
@@ -350,11 +361,11 @@ static bool step(struct store_keeper *keeper, uint64_t now_ns, struct store_kept
     return false;
 }
 
-bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
+bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick *tick,
                        struct store_kept *out)
 {
     pthread_mutex_lock(&keeper->mutex);
-    const bool ended = step(keeper, now_ns, out);
+    const bool ended = step(keeper, tick, out);
     pthread_mutex_unlock(&keeper->mutex);
     return ended;
 }
@@ -367,10 +378,11 @@ void store_keeper_last(struct store_keeper *keeper)
 
     if (!keeper->opts->archive || !grow(keeper))
         return;
+    pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
     for (uint32_t i = 0; i <= n; i++) {
         if (keeper->busy) {
             archive_wait(keeper->opts->archive, &keeper->task);
-            (void)end(keeper, trib_now_ns(), &kept);
+            (void)end(keeper, NULL, &kept);
         }
         what.vector = i;
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
@@ -379,4 +391,5 @@ void store_keeper_last(struct store_keeper *keeper)
             log_failure(keeper, &kept.err);
         trib_error_clear(&kept.err);
     }
+    pthread_mutex_unlock(&keeper->mutex);
 }

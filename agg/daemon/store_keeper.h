@@ -47,8 +47,8 @@ bool store_keeper_give(struct store_keeper *keeper,
                        struct store_kept *out);
 
 /** store_keeper_step - start periodic snapshots that are due and finish a completed
- * task; true: `out` has its result. */
-bool store_keeper_step(struct store_keeper *keeper, uint64_t now_ns,
+ * task, which may take long (tick); true: `out` has its result. */
+bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick *tick,
                        struct store_kept *out);
 
 /** store_keeper_last - write all changes since the last snapshots and wait for

@@ -303,7 +303,7 @@ static void keep(struct store_thread *t)
     struct store_kept kept;
 
     if (t->index == 0 && may_publish(job) &&
-        store_keeper_step(job->keeper, trib_now_ns(), &kept))
+        store_keeper_step(job->keeper, &t->tick, &kept))
         publish(t, &kept);
     hear_kept(t);
     if (t->ordered)

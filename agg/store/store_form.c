@@ -12,8 +12,6 @@
 #include "base/quota.h"
 #include "compress/vectors/vector_words.h"
 
-enum { CHUNKS_A_TICK = 8 };
-
 /* Memory --------------------------------------------------------------------------- */
 
 static trib_status_t take_quota(struct trib_quota *quota, uint64_t more, uint64_t bytes,
@@ -255,9 +253,7 @@ trib_status_t trib_store_form_words(struct trib_store_form *form, uint64_t count
 /* Encode chunk by chunk, each while the walk locks it. */
 static void encode_chunks(struct trib_store_form *form,
                           const struct trib_words_source *source,
-                          struct trib_store_walk *walk,
-                          const struct trib_store_tick *tick,
-                          struct trib_store_coded *out)
+                          struct trib_store_walk *walk, struct trib_store_coded *out)
 {
     const size_t chunks = trib_words_chunks(form->words);
     const size_t chunk = trib_words_chunk(form->words);
@@ -268,8 +264,7 @@ static void encode_chunks(struct trib_store_form *form,
         trib_store_walk_to(walk, first + i * chunk, first + end);
         out->bytes +=
             trib_words_encode(form->words, i, source, out->memory->bytes + out->bytes);
-        if ((i + 1) % CHUNKS_A_TICK == 0 && tick)
-            tick->call(tick->arg, walk->began_ns);
+        trib_store_walk_did(walk, end - i * chunk);
     }
 }
 
@@ -296,10 +291,10 @@ trib_status_t trib_store_form_encode(struct trib_store_form *form,
                                     form->rank, err);
     if (st != TRIB_OK)
         return st;
-    trib_store_walk_begin(form->table, pull->vector, &walk);
+    trib_store_walk_begin(form->table, pull->vector, tick, &walk);
     out->version = trib_store_version(form->table, pull->vector);
     source.key.step = (uint32_t)out->version;
-    encode_chunks(form, &source, &walk, tick, out);
+    encode_chunks(form, &source, &walk, out);
     trib_store_walk_end(&walk);
     return TRIB_OK;
 }

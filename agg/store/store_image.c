@@ -8,6 +8,7 @@
 #include "agg/store/store_vectors.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/minmax.h"
 
 void trib_store_image(const struct trib_store_table *table, uint32_t vector,
                       struct trib_store_image *out)
@@ -25,13 +26,32 @@ void trib_store_image(const struct trib_store_table *table, uint32_t vector,
         out->state[i] = v->state[i];
 }
 
+/* Copy the elements and the state of the rule, stripe by stripe. */
+static void put_elements(const struct trib_store_image *image,
+                         struct trib_store_walk *walk)
+{
+    const struct vector *v = walk->v;
+    const size_t element = trib_dtype_size(v->kept);
+
+    for (uint64_t first = 0; first < v->count; first += TRIB_STORE_STRIPE) {
+        const uint64_t n = trib_min(v->count - first, TRIB_STORE_STRIPE);
+        const uint64_t at = first * element;
+        trib_store_walk_to(walk, first, first + n);
+        memcpy((uint8_t *)v->value + at, (const uint8_t *)image->value + at,
+               n * element);
+        for (uint32_t i = 0; i < image->states; i++)
+            memcpy((uint8_t *)v->state[i] + at, (const uint8_t *)image->state[i] + at,
+                   n * element);
+        trib_store_walk_did(walk, n);
+    }
+}
+
 trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
                              const struct trib_store_image *image,
-                             struct trib_error *err)
+                             const struct trib_store_tick *tick, struct trib_error *err)
 {
     struct vector *v = trib_store_vector(table, vector);
     const struct trib_store_spec *spec = &image->spec;
-    const size_t bytes = v->count * trib_dtype_size(v->kept);
     struct trib_store_walk walk;
 
     if (spec->dtype != v->dtype || spec->count != v->count ||
@@ -43,7 +63,7 @@ trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
                          "saved, or restore a rank's copy",
                          v->name, spec->count, trib_dtype_name(spec->dtype), spec->rule,
                          v->count, trib_dtype_name(v->dtype), v->text);
-    trib_store_walk_begin(table, vector, &walk);
+    trib_store_walk_begin(table, vector, tick, &walk);
     pthread_mutex_lock(&v->gate);
     memset(v->clock, 0, table->ranks * sizeof(*v->clock));
     if (image->ranks == table->ranks)
@@ -51,10 +71,7 @@ trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
     v->version = image->version;
     v->changes++;
     pthread_mutex_unlock(&v->gate);
-    trib_store_walk_to(&walk, 0, v->count);
-    memcpy(v->value, image->value, bytes);
-    for (uint32_t i = 0; i < image->states; i++)
-        memcpy(v->state[i], image->state[i], bytes);
+    put_elements(image, &walk);
     trib_store_walk_end(&walk);
     return TRIB_OK;
 }

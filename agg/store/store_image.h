@@ -31,10 +31,12 @@ void trib_store_image(const struct trib_store_table *table, uint32_t vector,
  *
  * If the image has another number of ranks, push numbers restart.
  *
+ * tick     or NULL
  * errors   TRIB_ERR_MISMATCH: dtype, length or rule differ; nothing has changed
  */
 trib_status_t trib_store_put(struct trib_store_table *table, uint32_t vector,
                              const struct trib_store_image *image,
+                             const struct trib_store_tick *tick,
                              struct trib_error *err);
 
 /** trib_store_changes - return a number that grows with each change of the elements. */

@@ -152,10 +152,10 @@ static void end_push(struct trib_store_peer *peer)
     memcpy(&push.rate, &p->rate, sizeof(push.rate));
     if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_SET)
         (void)trib_store_set(peer->opts.table, p->vector, peer->memory.bytes,
-                             &peer->refusal);
+                             peer->opts.tick, &peer->refusal);
     else if (!peer->refusal.status && p->purpose == TRIB_CONTROL_PUSH_RESTORE)
         trib_store_replace(peer->opts.table, p->vector, peer->memory.bytes,
-                           push.version);
+                           push.version, peer->opts.tick);
     else if (!peer->refusal.status)
         (void)trib_store_table_push(peer->opts.table, p->vector, &push, peer->opts.tick,
                                     &peer->refusal);
@@ -307,19 +307,17 @@ static struct trib_store_coded copy_pull(struct trib_store_peer *peer)
     const struct trib_control_store_pull *p = &peer->pull;
     struct trib_store_coded out = {&peer->memory,
                                    p->count * trib_store_element(table, p->vector), 0};
+    const struct trib_store_range range = {p->vector, p->first, p->count,
+                                           trib_store_form_indices(&peer->form)};
 
     if (peer->form.coded)
         (void)trib_store_form_encode(&peer->form, p, peer->opts.tick, &out,
                                      &peer->refusal);
     else if (!out.bytes)
         out.version = trib_store_version(table, p->vector);
-    else if (make_room(peer, out.bytes) && peer->form.sparse)
+    else if (make_room(peer, out.bytes))
         out.version =
-            trib_store_pick(table, p->vector, trib_store_form_indices(&peer->form),
-                            p->count, peer->memory.bytes);
-    else if (!peer->refusal.status)
-        out.version =
-            trib_store_read(table, p->vector, p->first, p->count, peer->memory.bytes);
+            trib_store_read(table, &range, peer->opts.tick, peer->memory.bytes);
     return out;
 }
 

@@ -13,7 +13,6 @@
 
 enum {
     BLOCK = TRIB_STORE_RULE_BLOCK,
-    BLOCKS_A_TICK = 2048, /* blocks between two ticks: about 1 ms */
     ELEMENT_MAX = 8,
 };
 
@@ -91,23 +90,19 @@ static void pick(const struct trib_store_table *table, const struct block_walk *
         table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from, w->n);
 }
 
-/* Indices may be in any order, so the walk locks all elements. */
-uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
-                         const uint8_t *indices, uint64_t count, void *out)
+void trib_store_pick(const struct trib_store_table *table,
+                     const struct trib_store_range *range, struct trib_store_walk *walk,
+                     void *out)
 {
-    struct trib_store_walk walk;
+    struct block_walk w = {.v = walk->v, .indices = range->indices};
 
-    assert(indices);
-    trib_store_walk_begin(table, vector, &walk);
-    struct block_walk w = {.v = walk.v, .indices = indices};
-    const uint64_t version = walk.v->version;
-    trib_store_walk_to(&walk, 0, walk.v->count);
-    for (uint64_t first = 0; first < count; first += BLOCK) {
-        find(&w, first, count);
+    assert(range->indices);
+    trib_store_walk_to(walk, 0, walk->v->count);
+    for (uint64_t first = 0; first < range->count; first += BLOCK) {
+        find(&w, first, range->count);
         pick(table, &w, out);
+        trib_store_walk_did(walk, w.n);
     }
-    trib_store_walk_end(&walk);
-    return version;
 }
 
 /* Pushes --------------------------------------------------------------------------- */
@@ -266,8 +261,7 @@ static void go_to_block(struct work *w, struct trib_store_walk *hold, uint64_t f
     trib_store_walk_to(hold, first, first + b->n);
 }
 
-static void apply(struct work *w, struct trib_store_walk *hold,
-                  const struct trib_store_tick *tick)
+static void apply(struct work *w, struct trib_store_walk *hold)
 {
     const uint64_t count = w->push->indices ? w->push->count : w->v->count;
     const uint64_t most = block_most(w);
@@ -278,7 +272,6 @@ static void apply(struct work *w, struct trib_store_walk *hold,
                                  .rate = w->push->rate > 0 ? w->push->rate
                                                            : w->v->rule.param[0],
                                  .step = w->push->version + !w->keeps};
-    uint64_t blocks = 0;
 
     for (uint64_t first = 0; first < count; first += most) {
         go_to_block(w, hold, first, most);
@@ -288,11 +281,7 @@ static void apply(struct work *w, struct trib_store_walk *hold,
             add_block(w);
         if (w->picks)
             pick(w->table, &w->walk, w->push->data);
-        blocks += (w->walk.n + BLOCK - 1) / BLOCK;
-        if (blocks >= BLOCKS_A_TICK && tick) {
-            tick->call(tick->arg, hold->began_ns);
-            blocks = 0;
-        }
+        trib_store_walk_did(hold, w->walk.n);
     }
 }
 
@@ -349,7 +338,7 @@ trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vec
     struct trib_store_walk hold;
 
     assert(push->rank < table->ranks);
-    trib_store_walk_begin(table, vector, &hold);
+    trib_store_walk_begin(table, vector, tick, &hold);
     struct vector *v = hold.v;
     const trib_status_t st = check_push(v, push, err);
     if (st == TRIB_OK) {
@@ -363,7 +352,7 @@ trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vec
                          .picks = push->gives && !gives_push,
                          .walk = {.v = v, .indices = push->indices}};
         if (w.computes || w.picks)
-            apply(&w, &hold, tick);
+            apply(&w, &hold);
     }
     trib_store_walk_end(&hold);
     return st;

@@ -291,17 +291,19 @@ static void take_in(const struct trib_store_table *table, struct trib_store_walk
             table->kernels->to_f32[v->dtype]((float *)(void *)to, from, n);
         for (int i = 0; clears && i < v->rule.row->states; i++)
             memset(trib_store_byte_at(v->state[i], first, v->kept), 0, n * kept);
+        trib_store_walk_did(walk, n);
     }
 }
 
 trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
-                             const void *data, struct trib_error *err)
+                             const void *data, const struct trib_store_tick *tick,
+                             struct trib_error *err)
 {
     struct trib_store_walk walk;
     trib_status_t st = TRIB_OK;
 
     assert(data);
-    trib_store_walk_begin(table, vector, &walk);
+    trib_store_walk_begin(table, vector, tick, &walk);
     pthread_mutex_lock(&walk.v->gate);
     if (walk.v->version)
         st =
@@ -318,12 +320,13 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
 }
 
 void trib_store_replace(struct trib_store_table *table, uint32_t vector,
-                        const void *data, uint64_t version)
+                        const void *data, uint64_t version,
+                        const struct trib_store_tick *tick)
 {
     struct trib_store_walk walk;
 
     assert(data);
-    trib_store_walk_begin(table, vector, &walk);
+    trib_store_walk_begin(table, vector, tick, &walk);
     pthread_mutex_lock(&walk.v->gate);
     memset(walk.v->clock, 0, table->ranks * sizeof(*walk.v->clock));
     walk.v->version = version;
@@ -333,27 +336,42 @@ void trib_store_replace(struct trib_store_table *table, uint32_t vector,
     trib_store_walk_end(&walk);
 }
 
-uint64_t trib_store_read(const struct trib_store_table *table, uint32_t vector,
-                         uint64_t first, uint64_t count, void *out)
+/* Copy consecutive elements, stripe by stripe. */
+static void read_range(const struct trib_store_table *table,
+                       const struct trib_store_range *range,
+                       struct trib_store_walk *walk, void *out)
 {
-    struct trib_store_walk walk;
+    const struct vector *v = walk->v;
     uint64_t n;
 
-    trib_store_walk_begin(table, vector, &walk);
-    const struct vector *v = walk.v;
-    const uint64_t version = v->version;
-    assert(first <= v->count && count <= v->count - first);
-    for (uint64_t done = 0; done < count; done += n) {
-        n = trib_min(count - done, TRIB_STORE_STRIPE);
-        trib_store_walk_to(&walk, first + done, first + done + n);
-        const uint8_t *from = trib_store_byte_at(v->value, first + done, v->kept);
+    assert(range->first <= v->count && range->count <= v->count - range->first);
+    for (uint64_t done = 0; done < range->count; done += n) {
+        const uint64_t first = range->first + done;
+        n = trib_min(range->count - done, TRIB_STORE_STRIPE);
+        trib_store_walk_to(walk, first, first + n);
+        const uint8_t *from = trib_store_byte_at(v->value, first, v->kept);
         uint8_t *to = trib_store_byte_at(out, done, v->dtype);
         if (v->dtype == v->kept)
             memcpy(to, from, n * trib_dtype_size(v->kept));
         else
             table->kernels->from_f32[v->dtype](to, (const float *)(const void *)from,
                                                n);
+        trib_store_walk_did(walk, n);
     }
+}
+
+uint64_t trib_store_read(const struct trib_store_table *table,
+                         const struct trib_store_range *range,
+                         const struct trib_store_tick *tick, void *out)
+{
+    struct trib_store_walk walk;
+
+    trib_store_walk_begin(table, range->vector, tick, &walk);
+    const uint64_t version = walk.v->version;
+    if (range->indices)
+        trib_store_pick(table, range, &walk, out);
+    else
+        read_range(table, range, &walk, out);
     trib_store_walk_end(&walk);
     return version;
 }

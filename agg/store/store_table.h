@@ -53,8 +53,16 @@ struct trib_store_found {
     bool made; /* newly created */
 };
 
-/* Callback, called periodically during a long push so that the caller can keep
- * connections alive. walk_ns: start of the caller's walk; 0: no walk. */
+/* Elements to read. */
+struct trib_store_range {
+    uint32_t vector;
+    uint64_t first; /* without indices */
+    uint64_t count;
+    const uint8_t *indices; /* [count] as of a push, but in any order; or NULL */
+};
+
+/* Callback, called periodically during a long push, read or restore so that the caller
+ * can keep connections alive. walk_ns: start of the caller's walk; 0: no walk. */
 struct trib_store_tick {
     void (*call)(void *arg, uint64_t walk_ns);
     void *arg;
@@ -136,10 +144,12 @@ struct trib_store_lead trib_store_lead(const struct trib_store_table *table,
 /**
  * trib_store_set - set all elements of a vector without pushes; its rule state is kept.
  *
+ * tick     or NULL
  * errors   TRIB_ERR_BUSY: a push was applied before
  */
 trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
-                             const void *data, struct trib_error *err);
+                             const void *data, const struct trib_store_tick *tick,
+                             struct trib_error *err);
 
 /**
  * trib_store_replace - set all elements and the version of a vector, unconditionally.
@@ -147,9 +157,11 @@ trib_status_t trib_store_set(struct trib_store_table *table, uint32_t vector,
  * The rule state is zeroed, and push numbers restart.
  *
  * version  at most TRIB_CONTROL_PUSHES_MAX
+ * tick     or NULL
  */
 void trib_store_replace(struct trib_store_table *table, uint32_t vector,
-                        const void *data, uint64_t version);
+                        const void *data, uint64_t version,
+                        const struct trib_store_tick *tick);
 
 /**
  * trib_store_table_push - apply a push by the vector's rule.
@@ -168,11 +180,6 @@ trib_status_t trib_store_table_push(struct trib_store_table *table, uint32_t vec
                                     const struct trib_store_tick *tick,
                                     struct trib_error *err);
 
-/** trib_store_pick - copy the elements of `count` indices in wire format; return their
- * version. Indices are as in struct trib_store_table_push, but in any order. */
-uint64_t trib_store_pick(const struct trib_store_table *table, uint32_t vector,
-                         const uint8_t *indices, uint64_t count, void *out);
-
 /**
  * trib_store_floats - return the elements from `first` as float32, in place, for a walk
  * that locks them.
@@ -185,9 +192,14 @@ const float *trib_store_floats(const struct trib_store_table *table, uint32_t ve
 /** trib_store_seed - return the seed of random numbers for encoding the vector. */
 uint64_t trib_store_seed(const struct trib_store_table *table, uint32_t vector);
 
-/** trib_store_read - copy `count` elements from `first` in wire format; return their
- * version. The range must be valid. */
-uint64_t trib_store_read(const struct trib_store_table *table, uint32_t vector,
-                         uint64_t first, uint64_t count, void *out);
+/**
+ * trib_store_read - copy elements in wire format; return their version.
+ *
+ * range    must be valid
+ * tick     or NULL
+ */
+uint64_t trib_store_read(const struct trib_store_table *table,
+                         const struct trib_store_range *range,
+                         const struct trib_store_tick *tick, void *out);
 
 #endif

@@ -59,4 +59,10 @@ static inline uint8_t *trib_store_byte_at(void *array, uint64_t first,
     return (uint8_t *)array + first * trib_dtype_size(dtype);
 }
 
+/** trib_store_pick - copy the elements of range->indices; they may be in any order, so
+ * the walk locks all elements. */
+void trib_store_pick(const struct trib_store_table *table,
+                     const struct trib_store_range *range, struct trib_store_walk *walk,
+                     void *out);
+
 #endif

@@ -6,10 +6,14 @@
 #include "agg/store/store_vectors.h"
 #include "base/time.h"
 
+enum { ELEMENTS_A_TICK = 8 * TRIB_STORE_STRIPE };
+
 void trib_store_walk_begin(const struct trib_store_table *table, uint32_t vector,
+                           const struct trib_store_tick *tick,
                            struct trib_store_walk *walk)
 {
-    *walk = (struct trib_store_walk){trib_store_vector(table, vector), 0, 1, 0};
+    *walk = (struct trib_store_walk){
+        .v = trib_store_vector(table, vector), .high = 1, .tick = tick};
     pthread_mutex_lock(&walk->v->stripes[0]);
     walk->began_ns = trib_now_ns();
 }
@@ -26,6 +30,15 @@ void trib_store_walk_to(struct trib_store_walk *walk, uint64_t first, uint64_t e
         else
             pthread_mutex_lock(&walk->v->stripes[walk->high++]);
     }
+}
+
+void trib_store_walk_did(struct trib_store_walk *walk, uint64_t n)
+{
+    walk->done += n;
+    if (!walk->tick || walk->done < ELEMENTS_A_TICK)
+        return;
+    walk->done = 0;
+    walk->tick->call(walk->tick->arg, walk->began_ns);
 }
 
 void trib_store_walk_end(struct trib_store_walk *walk)

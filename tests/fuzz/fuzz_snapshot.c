@@ -43,7 +43,7 @@ static void take(const struct trib_snapshot *s)
         trib_store_table_create(s->image.ranks, NULL, &table) != TRIB_OK)
         return;
     if (trib_store_table_open(table, &s->image.spec, &err, &found) == TRIB_OK &&
-        trib_store_put(table, found.vector, &s->image, &err) == TRIB_OK)
+        trib_store_put(table, found.vector, &s->image, NULL, &err) == TRIB_OK)
         come_back(table, s);
     trib_store_table_destroy(table);
 }

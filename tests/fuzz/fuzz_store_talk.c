@@ -81,7 +81,7 @@ static void put_back(struct talk *t, uint32_t vector, struct trib_error *err)
     trib_snapshot_seal(t->files[vector], t->file_bytes[vector]);
     if (trib_snapshot_read(t->files[vector], t->file_bytes[vector], err, &s) ==
                  TRIB_OK &&
-             trib_store_put(t->table, vector, &s.image, err) == TRIB_OK)
+             trib_store_put(t->table, vector, &s.image, NULL, err) == TRIB_OK)
         trib_store_set_saved(t->table, vector, s.about.version + 1);
 }
 

@@ -181,7 +181,7 @@ static void set(struct rig *rig, uint64_t version)
 
     for (int i = 0; i < COUNT; i++)
         x[i] = (double)version;
-    trib_store_replace(rig->table, 0, x, version);
+    trib_store_replace(rig->table, 0, x, version, NULL);
 }
 
 /* Let the archive write the vector; the task reports the result. */
@@ -217,8 +217,10 @@ static uint64_t load(struct rig *rig, const char *user)
     archive_give(rig->archive, &rig->task);
     archive_wait(rig->archive, &rig->task);
     if (!rig->task.err.status) {
-        assert_status(trib_store_put(rig->table, 0, &rig->read.image, NULL), TRIB_OK);
-        trib_store_read(rig->table, 0, 0, COUNT, x);
+        assert_status(trib_store_put(rig->table, 0, &rig->read.image, NULL, NULL),
+                      TRIB_OK);
+        (void)trib_store_read(rig->table, &(struct trib_store_range){.count = COUNT},
+                              NULL, x);
         version = rig->read.about.version;
         for (int i = 0; i < COUNT; i++)
             assert_true(x[i] == (double)version);

@@ -143,7 +143,7 @@ static void *walk_and_pause(void *arg)
     for (int i = 0; i < WALKS; i++) { /* several in a turn, if it is not long */
         store_turn_begin(turns, &turn, &store->flow, NULL);
         store_turn_give_way(turns, &turn, NULL);
-        trib_store_walk_begin(store->table, 0, &walk);
+        trib_store_walk_begin(store->table, 0, NULL, &walk);
         for (uint64_t s = 0; s < STRIPES; s++) {
             trib_store_walk_to(&walk, s * TRIB_STORE_STRIPE,
                                (s + 1) * TRIB_STORE_STRIPE);

@@ -4,7 +4,9 @@
  * elements and some, several ranks and vectors, rates of pushes, results, repeated
  * pushes; quotas.
  */
+#include "agg/store/store_image.h"
 #include "agg/store/store_table.h"
+#include "agg/store/store_walk.h"
 
 #include <math.h>
 
@@ -191,7 +193,8 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
     assert_ok(trib_store_table_create(RANKS, NULL, &table));
     assert_ok(trib_store_table_open(table, &spec, &err, &found));
     draw(&p, 99, wire, p.x, p.i);
-    assert_ok(trib_store_set(table, found.vector, wire, &err));
+    assert_ok(trib_store_set(table, found.vector, wire, NULL, &err));
+    struct trib_store_range range = {.vector = found.vector};
     for (uint32_t n = 0; n < PUSHES; n++) {
         const bool rated = scene->rate > 0 && n % 3 == 2;
         struct trib_store_table_push push = {.rank = n % RANKS,
@@ -217,16 +220,20 @@ static void check(const struct scene *scene, trib_dtype_t dtype, uint64_t count,
         assert_int_equal(trib_store_clock(table, found.vector, n % RANKS),
                          n / RANKS + 1);
         if (sparse) {
-            trib_store_pick(table, found.vector, push.indices, push.count, out);
+            range.indices = push.indices;
+            range.count = push.count;
+            (void)trib_store_read(table, &range, NULL, out);
             expect(&p, p.x, p.i, out);
         }
         p.listed = NULL;
-        trib_store_read(table, found.vector, 0, count, out);
+        range = (struct trib_store_range){.vector = found.vector, .count = count};
+        (void)trib_store_read(table, &range, NULL, out);
         expect(&p, p.x, p.i, out);
     }
     const uint64_t first = count / 3, part = count - first - count / 5;
     const size_t each = trib_dtype_size(dtype);
-    trib_store_read(table, found.vector, first, part, wire);
+    range = (struct trib_store_range){found.vector, first, part, NULL};
+    (void)trib_store_read(table, &range, NULL, wire);
     assert_memory_equal(wire, out + first * each, part * each);
     trib_store_table_destroy(table);
     void *const all[] = {p.x, p.v, p.m, p.i, wire, out, g, gi, listed, indices};
@@ -261,8 +268,9 @@ TEST(test_again)
     assert_true(x == 4);
     x = 8;
     assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
+    const struct trib_store_range one = {.vector = found.vector, .count = 1};
     assert_true(x == 6); /* halfway to the centre, which is 4 */
-    trib_store_read(table, found.vector, 0, 1, &x);
+    (void)trib_store_read(table, &one, NULL, &x);
     assert_true(x == 4);
     trib_store_table_destroy(table);
 }
@@ -311,7 +319,7 @@ TEST(test_refused)
     assert_int_equal(trib_store_version(table, found.vector), 0);
     push.rate = 0;
     assert_ok(trib_store_table_push(table, found.vector, &push, NULL, NULL));
-    assert_status(trib_store_set(table, found.vector, data, NULL), TRIB_ERR_BUSY);
+    assert_status(trib_store_set(table, found.vector, data, NULL, NULL), TRIB_ERR_BUSY);
     assert_int_equal(trib_store_table_size(table), 1);
     trib_store_table_destroy(table);
 }
@@ -386,6 +394,7 @@ static void *push_in_step(void *arg)
     struct stepper *s = arg;
 
     for (uint64_t n = 1; n <= STEPS; n++) {
+        const struct trib_store_range first = {.count = 1};
         int32_t one = 1, x;
         struct trib_store_table_push push = {
             .rank = s->rank, .number = n, .data = &one};
@@ -394,7 +403,7 @@ static void *push_in_step(void *arg)
             return NULL;
         while (trib_store_lead(s->table, 0, s->rank).least < n)
             sched_yield();
-        s->too_early += trib_store_read(s->table, 0, 0, 1, &x) < RANKS * n;
+        s->too_early += trib_store_read(s->table, &first, NULL, &x) < RANKS * n;
         s->too_early += (uint64_t)x < RANKS * n;
     }
     return arg;
@@ -428,4 +437,58 @@ int main(void)
 {
     kernels = trib_kernels_get("c");
     return tribtest_run();
+}
+
+/* Ticks ---------------------------------------------------------------------------- */
+
+enum { LONG = 20 * TRIB_STORE_STRIPE, TICKS = 2 };
+
+static void count_tick(void *arg, uint64_t walk_ns)
+{
+    assert_true(walk_ns > 0);
+    ++*(int *)arg;
+}
+
+static void ticked(int *n)
+{
+    assert_true(*n >= TICKS);
+    *n = 0;
+}
+
+/* Each long piece of work ticks, so that connections stay alive, and others get their
+ * turns. */
+TEST(test_ticks)
+{
+    const struct trib_store_spec spec = {"x", TRIB_U8, LONG, "sum"};
+    uint8_t *x = calloc(LONG, 1);
+    uint32_t *indices = calloc(LONG, sizeof(*indices));
+    int n = 0;
+    const struct trib_store_tick tick = {count_tick, &n};
+    struct trib_store_table_push push = {.number = 1, .data = x};
+    struct trib_store_range range = {.count = LONG};
+    struct trib_store_table *table;
+    struct trib_store_image image;
+    struct trib_store_found found;
+
+    assert_true(x && indices);
+    assert_ok(trib_store_table_create(RANKS, NULL, &table));
+    assert_ok(trib_store_table_open(table, &spec, NULL, &found));
+    assert_ok(trib_store_set(table, 0, x, &tick, NULL));
+    ticked(&n);
+    assert_ok(trib_store_table_push(table, 0, &push, &tick, NULL));
+    ticked(&n);
+    (void)trib_store_read(table, &range, &tick, x);
+    ticked(&n);
+    range.indices = (const uint8_t *)indices;
+    (void)trib_store_read(table, &range, &tick, x);
+    ticked(&n);
+    trib_store_replace(table, 0, x, 7, &tick);
+    ticked(&n);
+    trib_store_image(table, 0, &image);
+    image.value = x;
+    assert_ok(trib_store_put(table, 0, &image, &tick, NULL));
+    ticked(&n);
+    trib_store_table_destroy(table);
+    free(indices);
+    free(x);
 }

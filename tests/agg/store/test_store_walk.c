@@ -60,7 +60,7 @@ static void copy(const struct rig *rig, uint8_t *room)
     struct trib_snapshot read;
     uint64_t sum = 0;
 
-    trib_store_walk_begin(rig->table, rig->vector, &walk);
+    trib_store_walk_begin(rig->table, rig->vector, NULL, &walk);
     trib_store_image(rig->table, rig->vector, &image);
     const uint64_t bytes = trib_snapshot_bytes(&image);
     trib_snapshot_copy(&image, &about, &walk, room);
@@ -81,14 +81,15 @@ static void *check_at_once(void *arg)
     uint32_t indices[PAIRS];
     uint64_t last = 0;
 
+    const struct trib_store_range range = {rig->vector, 5, COUNT - 9, NULL};
+    const struct trib_store_range pairs = {rig->vector, 0, PAIRS,
+                                           (const uint8_t *)indices};
     for (uint32_t i = 0; i < PAIRS; i++)
         indices[i] = i * 7919 % COUNT;
     while (atomic_load(&rig->pushing)) {
-        const uint64_t version =
-            trib_store_read(rig->table, rig->vector, 5, COUNT - 9, x);
+        const uint64_t version = trib_store_read(rig->table, &range, NULL, x);
         check(x, COUNT - 9, version);
-        const uint64_t picked = trib_store_pick(rig->table, rig->vector,
-                                                (const uint8_t *)indices, PAIRS, x);
+        const uint64_t picked = trib_store_read(rig->table, &pairs, NULL, x);
         check(x, PAIRS, picked);
         copy(rig, room);
         assert_true(version >= last && picked >= version);
