@@ -178,15 +178,15 @@ bool admit_waiting(struct server *s);
 void store_admit_join(struct server *s, struct client *c,
                       const struct trib_control_store_join *join);
 
-/* A request to join a store of `ranks` ranks. */
+/* A request to create a store of `ranks` ranks, or to join one that `exists`. */
 struct store_share {
     const char *user;
     uint32_t ranks;
+    bool exists;
 };
 
 /**
- * store_share_allows - return true if the limits on open files allow one more store
- * connection.
+ * store_share_allows - return true if the limits on open files allow the request.
  *
  * why      receives a message if not
  */

@@ -221,7 +221,7 @@ void store_admit_join(struct server *s, struct client *c,
 {
     struct client *holder = find(s, c, join);
     char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
-    const struct store_share share = {user, join->ranks};
+    const struct store_share share = {user, join->ranks, holder};
 
     admit_name_user(c, user);
     c->asked = true;

@@ -252,7 +252,7 @@ bool store_job_reap(struct store_job *job)
 
 uint32_t store_job_files(const struct store_job *job)
 {
-    return atomic_load(&job->present) + job->n_threads;
+    return trib_max(atomic_load(&job->present), job->opts.ranks) + job->n_threads;
 }
 
 bool store_job_is_deserted(const struct store_job *job)

@@ -82,7 +82,8 @@ void store_job_drain(struct store_job *job);
  */
 bool store_job_reap(struct store_job *job);
 
-/** store_job_files - return the number of open files of its ranks and threads. */
+/** store_job_files - return the number of open files of its threads and of all its
+ * ranks, present or not. */
 uint32_t store_job_files(const struct store_job *job);
 
 /** store_job_is_deserted - return true if no rank is connected. */

@@ -7,6 +7,10 @@
  *     connections of all stores             3/4
  *     of the stores of one user             1/2, or 3/4 if the method has no user names
  *     of one store                          3/8
+ *
+ * A store counts with all its ranks from its creation, so none of them is refused
+ * later. The connection of a rank that comes back counts while its lost one is still
+ * open: for these, the limits of all stores and of one user are 1/8 higher.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -14,8 +18,15 @@
 #include <sys/resource.h>
 
 #include "agg/daemon/server_parts.h"
+#include "base/minmax.h"
 
-enum { OWN_FILES = 48, EIGHTHS_ALL = 6, EIGHTHS_USER = 4, EIGHTHS_STORE = 3 };
+enum {
+    OWN_FILES = 48,
+    EIGHTHS_ALL = 6,
+    EIGHTHS_USER = 4,
+    EIGHTHS_STORE = 3,
+    EIGHTHS_BACK = 1
+};
 
 /* Return the descriptors available to clients. The limit may change at run time. */
 static uint64_t files_of_others(void)
@@ -44,9 +55,14 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
                         char *why, size_t bytes)
 {
     const uint64_t files = files_of_others();
+    const uint64_t back = asked->exists ? EIGHTHS_BACK : 0;
+    const uint64_t of_all = files * (EIGHTHS_ALL + back) / 8;
     const uint64_t of_user =
-        files * (quotas_is_unnamed(asked->user) ? EIGHTHS_ALL : EIGHTHS_USER) / 8;
+        quotas_is_unnamed(asked->user) ? of_all : files * (EIGHTHS_USER + back) / 8;
     const uint64_t of_store = files * EIGHTHS_STORE / 8;
+    const uint64_t more =
+        asked->exists ? 1
+                      : asked->ranks + trib_min(asked->ranks, (uint64_t)s->n_workers);
 
     assert(asked->user[0] && asked->ranks > 0);
     if (asked->ranks > of_store)
@@ -54,8 +70,8 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
                  "a store may have %ju connections here, but has %u ranks: start "
                  "fewer, or raise tribd's limit of open files (LimitNOFILE=)",
                  (uintmax_t)of_store, asked->ranks);
-    else if (files_of_stores(s, asked->user) >= of_user ||
-             files_of_stores(s, NULL) >= files * EIGHTHS_ALL / 8)
+    else if (files_of_stores(s, asked->user) + more > of_user ||
+             files_of_stores(s, NULL) + more > of_all)
         snprintf(why, bytes,
                  "stores use all connections that they may use; the remaining open "
                  "files are reserved for other jobs: retry later, or raise tribd's "

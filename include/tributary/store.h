@@ -57,7 +57,8 @@
  * ranks must synchronise (trib_barrier) before and after trib_store_snapshot.
  *
  * Threads: one at a time. It may differ from the communicator's thread, except for
- * trib_store_open, trib_store_create and trib_store_restore.
+ * trib_store_open, trib_store_create and trib_store_restore. In a forked child
+ * trib_store_free frees only the child's copy; other calls return TRIB_ERR_INVALID.
  */
 #ifndef TRIBUTARY_STORE_H
 #define TRIBUTARY_STORE_H
@@ -345,7 +346,8 @@ TRIB_API trib_status_t trib_store_snapshot(trib_store_t *store, trib_vector_t *v
  * vector includes. Residuals stay with the rank. After an error the call may be
  * repeated, also with another source.
  *
- * vector   NULL: all vectors of the store; not with a rank's copy
+ * vector   NULL: all vectors of the store, and each tribd that lost it before it had a
+ *          vector there; not with a rank's copy
  * from     TRIB_RESTORE_SNAPSHOT, TRIB_RESTORE_LOST, or the rank whose copy is used. A
  *          copy gets the newest version known to that rank, the rule's state restarts,
  *          and the counts of ranks' pushes are 0

@@ -10,6 +10,7 @@
  * restore recreates a store that has no vector yet.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -18,7 +19,7 @@
 #include "base/time.h"
 #include "tests/agg/store_client/store_rig.h"
 
-enum { FDS_MAX = 200, SOON_MS = 400, CUTS = 8 };
+enum { FDS_MAX = 200, SOON_MS = 400, CUTS = 8, FEW_FILES = 64 };
 
 /* Shut down the connections of this process to a port of 127.0.0.1. Return false if
  * there are none. */
@@ -313,7 +314,50 @@ static int begins_again(struct ranks_self *self)
     return 0;
 }
 
-/* Forked children --------------------------------------------------------------------- */
+/* Lose the connections to a port without notifying tribd: they stay open. */
+static void cut_silently(const struct ranks_self *self, int port)
+{
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct sockaddr_in at;
+        socklen_t bytes = sizeof(at);
+        int ends[2];
+        if (getpeername(fd, (struct sockaddr *)&at, &bytes) != 0 ||
+            at.sin_family != AF_INET || ntohs(at.sin_port) != port)
+            continue;
+        ranks_assert(self, fcntl(fd, F_DUPFD_CLOEXEC, FDS_MAX) >= 0);
+        ranks_assert(self,
+                     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+        ranks_assert(self, dup2(ends[0], fd) == fd);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
+/* Ranks of stores that use all connections that they may use come back. */
+static int comes_back(struct ranks_self *self)
+{
+    const struct daemon_process *daemon = self->arg;
+    const struct rlimit few = {FEW_FILES, FEW_FILES};
+    trib_store_t *stores[FEW_FILES];
+    trib_vector_t *v;
+    int32_t x = 1;
+    int n = 0;
+
+    ranks_assert(self, prlimit(daemon->pid, RLIMIT_NOFILE, &few, NULL) == 0);
+    stores[n++] = begin_alone(self, &v);
+    while (n < FEW_FILES && trib_store_open(self->comm, &stores[n]) == TRIB_OK)
+        n++;
+    ranks_assert(self, n > 1 && n < FEW_FILES);
+    ranks_assert(self, strstr(trib_last_error(self->comm), "stores use all"));
+    cut_silently(self, daemon->port);
+    need(self, stores[0], trib_store_push(v, &x, NULL, NULL), "push");
+    while (n > 0)
+        ranks_ok(self, trib_store_free(stores[--n]));
+    (void)trib_free_comm(self->comm);
+    return 0;
+}
+
+/* Forked children ------------------------------------------------------------------ */
 
 /* Calls of a child fail; freeing the store frees only its copy. */
 static int call_in_child(trib_store_t *store, trib_vector_t *v)
@@ -353,7 +397,7 @@ static int forks(struct ranks_self *self)
     return 0;
 }
 
-/* A tribd that lives but does not answer pushes ---------------------------------------- */
+/* A tribd that lives but does not answer pushes ------------------------------------ */
 
 struct mute {
     int listener, port;
@@ -459,7 +503,7 @@ static int unanswered(struct ranks_self *self)
     return 0;
 }
 
-/* Tests -------------------------------------------------------------------------------- */
+/* Tests ---------------------------------------------------------------------------- */
 
 static void on_daemon(int (*fn)(struct ranks_self *self), int size, bool bare)
 {
@@ -512,6 +556,11 @@ TEST(test_creates)
 TEST(test_begins_again)
 {
     on_daemon(begins_again, 1, true);
+}
+
+TEST(test_comes_back)
+{
+    on_daemon(comes_back, 1, true);
 }
 
 TEST(test_forks)
