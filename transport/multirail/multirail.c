@@ -202,6 +202,7 @@ static trib_status_t open_inners(struct multirail *r,
         if (status == TRIB_OK) {
             memcpy(r->label[r->n], plan->label[i], sizeof(r->label[0]));
             (*at)->err = part.err;
+            r->speed[r->n] = plan->speed[i];
             r->net[r->n++] = plan->net[i];
             continue;
         }

@@ -6,9 +6,11 @@
  * writes to a peer over them. Two ranks pair up their inner transports. Such a pair is
  * a rail; both ranks number their rails 0..n-1 alike (multirail_address.c).
  *
- * Events are numbered per direction. Event x uses rail (x - base) mod n of the live
- * rails; a quiet write uses the rail of the next event. So the receiver knows the rail
- * of the next event without numbers on the wire. An event that arrives early waits.
+ * Events are in one order per direction. The rail of the next event follows from the
+ * speeds of the rails and from the lengths of the events before it, which both ends
+ * know: it is the live rail that would finish first (multirail_next). A quiet write
+ * uses the rail of the next event. So the receiver knows the rail of the next event
+ * without numbers on the wire. An event that arrives early waits.
  *
  * The top of multirail_failover.c describes the loss of a rail, the top of
  * multirail_failback.c its return.
@@ -61,7 +63,9 @@ struct multirail_plan {
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
     int reach_ms;
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
-    uint64_t net[MULTIRAIL_MAX]; /* network number, 0: unknown; may be set by open() */
+    /* May be set by open(): */
+    uint64_t net[MULTIRAIL_MAX]; /* network number; 0: unknown */
+    uint32_t speed[MULTIRAIL_MAX]; /* Mbit/s; 0: unknown */
 };
 
 struct multirail_region {
@@ -97,11 +101,13 @@ struct multirail_fifo {
     uint32_t head, tail, room; /* capacity, a power of two or 0 */
 };
 
-/* The rails of one direction, in turn. */
+/* The live rails of one direction, and what the events so far cost each. */
 struct multirail_order {
-    uint64_t base; /* number of the event that uses rail[0] */
     uint8_t n;
+    uint8_t at; /* rail[at] carries the next event */
     uint8_t rail[MULTIRAIL_MAX];
+    uint32_t cost[MULTIRAIL_MAX]; /* of a byte: inverse to the rail's speed */
+    uint64_t used[MULTIRAIL_MAX]; /* cost of its events, less the least of all rails */
 };
 
 struct multirail_rail {
@@ -112,6 +118,7 @@ struct multirail_rail {
     uint32_t unsignalled;
     struct multirail_fifo early; /* arrivals before their turn */
     uint8_t mark; /* last mark received: the peer's state */
+    uint16_t share; /* speed in parts of MULTIRAIL_SHARE of the fastest; 0: not set */
     uint8_t marked; /* last mark sent */
     /* used by multirail_timeout.c; times in ns */
     uint64_t last; /* requests are outstanding on the rail while `done` is below */
@@ -195,6 +202,7 @@ struct multirail {
     struct trib_transport *inner[MULTIRAIL_MAX];
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL];
     uint64_t net[MULTIRAIL_MAX];
+    uint32_t speed[MULTIRAIL_MAX]; /* Mbit/s; 0: unknown */
     struct multirail_peer *peers;
     LIST_HEAD(, multirail_region) regions;
     LIST_HEAD(, multirail_remote) remotes;
@@ -210,6 +218,9 @@ struct multirail {
     bool asked;
     uint64_t timeout_ns; /* silence after which a peer counts as lost */
     uint64_t checked_at;
+    uint64_t done[MULTIRAIL_MAX]; /* requests of an inner that are done */
+    uint64_t seen_done[MULTIRAIL_MAX]; /* the same at the last check */
+    uint64_t moved_at[MULTIRAIL_MAX]; /* last check that saw progress of an inner */
     uint32_t polls;
     _Atomic bool slept; /* the next poll checks for timeouts */
 };
@@ -229,10 +240,11 @@ static inline unsigned multirail_all(const struct multirail_peer *p)
     return (1u << p->n) - 1;
 }
 
-static inline int multirail_rail_of(const struct multirail_order *order, uint64_t event)
+/* Return the rail of the next event. */
+static inline int multirail_next(const struct multirail_order *order)
 {
-    assert(order->n > 0 && order->n <= MULTIRAIL_MAX && event >= order->base);
-    return order->rail[(event - order->base) % order->n];
+    assert(order->n > 0 && order->n <= MULTIRAIL_MAX && order->at < order->n);
+    return order->rail[order->at];
 }
 
 /**
@@ -259,10 +271,19 @@ void trib_multirail_enlist(struct multirail *r, int peer);
 /** trib_multirail_trouble - have each poll take a step of this peer's recovery. */
 void trib_multirail_trouble(struct multirail *r, int peer);
 
-/** trib_multirail_set_order - use all rails except the dead ones, from event `base`
- * on. */
+/** trib_multirail_set_order - use all rails except the dead ones. Both ends call it
+ * before the same event. */
 void trib_multirail_set_order(struct multirail_order *order,
-                              const struct multirail_peer *p, uint64_t base);
+                              const struct multirail_peer *p);
+
+/** trib_multirail_advance - count an event of `len` bytes and choose the rail of the
+ * next one. */
+void trib_multirail_advance(struct multirail_order *order, uint64_t len);
+
+/** trib_multirail_set_shares - set the shares of a peer's rails from their speeds in
+ * Mbit/s. If one is unknown (0), all are equal. */
+void trib_multirail_set_shares(struct multirail_peer *p,
+                               const uint32_t speed[MULTIRAIL_MAX]);
 
 /* A parsed address. A rank with one device has an address without rails and no
  * board. */
@@ -270,6 +291,7 @@ struct multirail_parsed_address {
     int n;
     bool plain; /* of a rank with one device */
     uint64_t net[MULTIRAIL_MAX];
+    uint32_t speed[MULTIRAIL_MAX];
     struct trib_address inner[MULTIRAIL_MAX];
     struct trib_blob board[MULTIRAIL_MAX];
 };

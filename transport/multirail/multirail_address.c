@@ -93,6 +93,7 @@ trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_addre
 
     memset(out, 0, sizeof(*out));
     memcpy(head.net, r->net, sizeof(head.net));
+    memcpy(head.speed, r->speed, sizeof(head.speed));
     memcpy(out->bytes, &head, sizeof(head));
     for (int i = 0; i < r->n; i++) {
         struct trib_address a;
@@ -130,6 +131,7 @@ static bool parse_address(const struct trib_address *address,
         return false;
     out->n = (int)head.n;
     memcpy(out->net, head.net, sizeof(out->net));
+    memcpy(out->speed, head.speed, sizeof(out->speed));
     for (int i = 0; i < out->n; i++) {
         out->inner[i].len = get(address->bytes, len, &at, out->inner[i].bytes,
                                 sizeof(out->inner[i].bytes));
@@ -174,6 +176,12 @@ static int pair_up(struct side lower, struct side higher, int low[MULTIRAIL_MAX]
     return n;
 }
 
+/* Return the speed of a rail between these ports; 0: unknown. */
+static uint32_t slower(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 trib_status_t trib_multirail_match(struct multirail *r, int peer,
                                    const struct trib_address *address,
                                    struct multirail_parsed_address *out)
@@ -192,8 +200,12 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
                          "peer %d writes over %d rails, but its address implies %d",
                          peer, p->n, n);
     if (!p->n) {
+        uint32_t speed[MULTIRAIL_MAX];
+        for (int k = 0; k < n; k++)
+            speed[k] = slower(r->speed[own[k]], out->speed[other[k]]);
         p->n = n;
-        trib_multirail_set_order(&p->in, p, 0);
+        trib_multirail_set_shares(p, speed);
+        trib_multirail_set_order(&p->in, p);
     }
     p->plain = out->plain;
     for (int k = 0; k < n && !p->plain; k++) {

@@ -106,8 +106,11 @@ static trib_status_t set_up_rail(struct multirail *r, int peer, int k,
     if (status != TRIB_OK)
         return status;
     struct multirail_board *mine = &r->boards[r->size + peer];
-    mine->hello[rail->other] = (struct multirail_cell){
-        .magic = MULTIRAIL_MAGIC, .n = (uint32_t)p->n, .rail = (uint32_t)k};
+    struct multirail_cell *hello = &mine->hello[rail->other];
+    *hello = (struct multirail_cell){
+        .magic = MULTIRAIL_MAGIC, .n = (uint16_t)p->n, .rail = (uint16_t)k};
+    for (int i = 0; i < p->n; i++)
+        hello->share[i] = p->rails[i].share;
     return trib_multirail_send_msg(
         r, peer, k,
         (struct multirail_msg){.off =
@@ -205,7 +208,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
     if (failed && !r->confirms)
         return trib_fail(r->err, status, "%s", p->why);
     p->state = TRIB_PEER_CONNECTED;
-    trib_multirail_set_order(&p->out, p, 0);
+    trib_multirail_set_order(&p->out, p);
     if (failed)
         trib_multirail_fail_rails(r, peer, failed, NULL);
     for (int k = p->n - 1; k >= 0; k--) {

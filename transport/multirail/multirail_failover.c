@@ -161,7 +161,7 @@ static void close_direction(struct multirail *r, int peer)
     trib_multirail_reorder(p);
     for (int k = 0; k < p->n; k++)
         p->rails[k].early.head = p->rails[k].early.tail;
-    trib_multirail_set_order(&p->in, p, p->got);
+    trib_multirail_set_order(&p->in, p);
     p->in_dead = p->dead;
     p->in_generation = p->generation;
     p->answer_owed = true;

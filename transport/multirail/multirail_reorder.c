@@ -66,12 +66,28 @@ void trib_multirail_free_fifos(struct multirail_peer *p)
 void trib_multirail_reorder(struct multirail_peer *p)
 {
     while (p->in.n) {
-        struct multirail_fifo *f = &p->rails[multirail_rail_of(&p->in, p->got)].early;
+        struct multirail_fifo *f = &p->rails[multirail_next(&p->in)].early;
         if (is_empty(f) || !push(&p->ready, f->ring[f->head & (f->room - 1)]))
             return;
-        (void)pop(f);
+        trib_multirail_advance(&p->in, pop(f).len);
         p->got++;
     }
+}
+
+/* Set the number of rails and their shares from a hello; false: it is malformed. */
+static bool set_rails(struct multirail_peer *p, const struct multirail_cell *hello,
+                      uint32_t n)
+{
+    for (uint32_t k = 0; k < n && hello; k++) {
+        if (hello->share[k] < 1 || hello->share[k] > MULTIRAIL_SHARE)
+            return false;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        p->rails[k].share = hello ? hello->share[k] : MULTIRAIL_SHARE;
+    p->n = (int)n;
+    p->plain = !hello;
+    trib_multirail_set_order(&p->in, p);
+    return true;
 }
 
 /* Identify the rail of the first message over an inner from a peer that this rank has
@@ -89,11 +105,8 @@ static bool identify_rail(struct multirail *r, int peer, int inner)
     if ((!plain && hello.magic != MULTIRAIL_MAGIC) || n < 1 || n > (uint32_t)r->n ||
         k >= n || (p->n && (p->n != (int)n || p->rails[k].inner >= 0)))
         return false;
-    if (!p->n) {
-        p->n = (int)n;
-        p->plain = plain;
-        trib_multirail_set_order(&p->in, p, 0);
-    }
+    if (!p->n && !set_rails(p, plain ? NULL : &hello, n))
+        return false;
     p->rails[k].inner = inner;
     return true;
 }
@@ -207,6 +220,7 @@ static void handle_done(struct multirail *r, int inner, const struct trib_event 
     if ((uint8_t)(e->token >> MULTIRAIL_EPOCH_SHIFT) != p->epoch)
         return;
     p->rails[k].done = at + 1;
+    r->done[inner]++;
     trib_multirail_enlist(r, e->peer);
 }
 

@@ -19,13 +19,13 @@ static uint64_t token_of(const struct multirail_peer *p, uint64_t at)
     return (uint64_t)p->epoch << MULTIRAIL_EPOCH_SHIFT | at;
 }
 
-/* Post an entry on its rail. Return TRIB_ERR_NO_RESOURCE also if the rail has just
+/* Post an entry on the rail of the next event. Return TRIB_ERR_NO_RESOURCE also if the rail has just
  * ended, which poll will report. */
 static trib_status_t post(struct multirail *r, int peer, struct multirail_entry *e,
                           uint64_t at)
 {
     struct multirail_peer *p = &r->peers[peer];
-    int k = multirail_rail_of(&p->out, e->event);
+    int k = multirail_next(&p->out);
     struct multirail_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
     const struct multirail_region *local = (const struct multirail_region *)e->w.local;
@@ -52,6 +52,8 @@ static trib_status_t post(struct multirail *r, int peer, struct multirail_entry 
     if (w.signal)
         rail->last = at + 1;
     e->rail = (uint8_t)k;
+    if (!w.quiet)
+        trib_multirail_advance(&p->out, w.len);
     return TRIB_OK;
 }
 

@@ -26,13 +26,67 @@ void trib_multirail_enlist(struct multirail *r, int peer)
     r->list[r->n_list++] = peer;
 }
 
+enum {
+    COST_LEAST = 256, /* cost of a byte on the fastest rail */
+    EVENT_BYTES = 64, /* counted for each event in addition to its bytes */
+    LEN_MAX = 1 << 30, /* longer events count as much; keeps costs in 64 bits */
+};
+
 void trib_multirail_set_order(struct multirail_order *order,
-                              const struct multirail_peer *p, uint64_t base)
+                              const struct multirail_peer *p)
 {
-    *order = (struct multirail_order){.base = base};
+    *order = (struct multirail_order){.n = 0};
     for (int k = 0; k < p->n; k++) {
-        if (!(p->dead >> k & 1))
-            order->rail[order->n++] = (uint8_t)k;
+        if (p->dead >> k & 1)
+            continue;
+        assert(p->rails[k].share > 0 && p->rails[k].share <= MULTIRAIL_SHARE);
+        order->rail[order->n] = (uint8_t)k;
+        order->cost[order->n++] = COST_LEAST * MULTIRAIL_SHARE / p->rails[k].share;
+    }
+    for (int i = 1; i < order->n; i++) {
+        if (order->cost[i] < order->cost[order->at])
+            order->at = (uint8_t)i;
+    }
+}
+
+/* The length of the next event is not known yet to the receiver: assume this one's. */
+void trib_multirail_advance(struct multirail_order *order, uint64_t len)
+{
+    const uint64_t bytes = (len < LEN_MAX ? len : LEN_MAX) + EVENT_BYTES;
+    uint64_t least = UINT64_MAX, first = UINT64_MAX;
+
+    assert(order->at < order->n);
+    order->used[order->at] += bytes * order->cost[order->at];
+    for (int i = 0; i < order->n; i++) {
+        const uint64_t end = order->used[i] + bytes * order->cost[i];
+        if (order->used[i] < least)
+            least = order->used[i];
+        if (end < first) {
+            first = end;
+            order->at = (uint8_t)i;
+        }
+    }
+    for (int i = 0; i < order->n; i++)
+        order->used[i] -= least;
+}
+
+void trib_multirail_set_shares(struct multirail_peer *p,
+                               const uint32_t speed[MULTIRAIL_MAX])
+{
+    uint32_t most = 0;
+
+    for (int k = 0; k < p->n; k++) {
+        if (speed[k] > most)
+            most = speed[k];
+    }
+    for (int k = 0; k < p->n; k++) {
+        if (!speed[k])
+            most = 0;
+    }
+    for (int k = 0; k < p->n; k++) {
+        const uint64_t part =
+            most ? (uint64_t)speed[k] * MULTIRAIL_SHARE / most : MULTIRAIL_SHARE;
+        p->rails[k].share = (uint16_t)(part ? part : 1);
     }
 }
 
@@ -102,7 +156,7 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
         p->rails[k].done = 0;
         p->rails[k].unsignalled = 0;
     }
-    trib_multirail_set_order(&p->out, p, cell.got);
+    trib_multirail_set_order(&p->out, p);
     p->flow = MULTIRAIL_REPEATING;
     trib_multirail_trouble(r, peer);
 }

@@ -10,6 +10,10 @@
  * reported. The silent rail is abandoned if others answer for three more eighths, so
  * after half of timeout_ns. While no rail answers, all wait.
  *
+ * A slow rail is not silent. The limit grows by the time that the outstanding bytes
+ * take at the rail's nominal speed, times SLOWER, and to timeout_ns while requests to
+ * other peers complete on the same device, which serves them in turn.
+ *
  * A probe has an event because a peer without free receives falls silent on one device
  * after the other.
  *
@@ -28,11 +32,32 @@ enum {
     SUSPECTED = 1,
     PROVED = 3, /* more, during which another rail must answer */
     FRESH = 2, /* maximum age of the last answer */
+    BUSY = 8, /* instead of SUSPECTED, while the device serves other peers */
+    SLOWER = 4, /* a rail may be this much slower than its nominal speed */
 };
 
 static uint64_t eighths(const struct multirail *r, unsigned n)
 {
     return r->timeout_ns / 8 * n;
+}
+
+/* Return the time that a rail may take until its next request is done. */
+static uint64_t patience(const struct multirail *r, const struct multirail_peer *p,
+                         int k, uint64_t now)
+{
+    const int inner = p->rails[k].inner;
+    const bool busy =
+        r->moved_at[inner] && now - r->moved_at[inner] < eighths(r, FRESH);
+    uint64_t bytes = 0;
+
+    assert(inner >= 0 && inner < r->n);
+    for (uint64_t at = p->head; at != p->tail && r->speed[inner]; at++) {
+        const struct multirail_entry *e = &p->log[at % MULTIRAIL_LOG];
+        if (e->rail == k && at >= p->rails[k].done)
+            bytes += e->w.len;
+    }
+    return eighths(r, busy ? BUSY : SUSPECTED) +
+           (bytes ? SLOWER * 8000 * bytes / r->speed[inner] : 0);
 }
 
 /* Return the rails whose requests have not made progress for a while. */
@@ -47,7 +72,8 @@ static unsigned silent_rails(const struct multirail *r, struct multirail_peer *p
             rail->since = 0;
         else if (afresh || !rail->since || rail->seen != rail->done)
             rail->since = now;
-        else if (now - rail->since >= eighths(r, SUSPECTED))
+        else if (now - rail->since >= eighths(r, SUSPECTED) &&
+                 now - rail->since >= patience(r, p, k, now))
             silent |= 1u << k;
         rail->seen = rail->done;
     }
@@ -122,6 +148,11 @@ void trib_multirail_check_timeouts(struct multirail *r)
         return;
     bool afresh = now - r->checked_at > eighths(r, SUSPECTED);
     r->checked_at = now;
+    for (int i = 0; i < r->n; i++) {
+        if (r->done[i] != r->seen_done[i])
+            r->moved_at[i] = now;
+        r->seen_done[i] = r->done[i];
+    }
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
         if (p->state != TRIB_PEER_CONNECTED || p->flow != MULTIRAIL_FLOWING || p->n < 2)

@@ -13,7 +13,8 @@
 #include "transport/transport.h"
 
 #define MULTIRAIL_MAX 4
-#define MULTIRAIL_MAGIC UINT32_C(0x52627255) /* "UrbR"; changes with the format below */
+#define MULTIRAIL_MAGIC UINT32_C(0x52627256) /* "VrbR"; changes with the format below */
+#define MULTIRAIL_SHARE 4096u /* share of the fastest rail */
 
 /*
  * An address has this header, then for each rail a record with the inner address, then
@@ -24,8 +25,9 @@ struct multirail_address {
     uint32_t magic;
     uint32_t n;
     uint64_t net[MULTIRAIL_MAX];
+    uint32_t speed[MULTIRAIL_MAX]; /* Mbit/s; 0: unknown */
 };
-static_assert(sizeof(struct multirail_address) == 40, "no padding");
+static_assert(sizeof(struct multirail_address) == 56, "no padding");
 
 /* Precedes the bytes of a record. Zeros at their end are omitted. */
 struct multirail_record {
@@ -39,8 +41,8 @@ struct multirail_cell {
     uint32_t dead; /* answer: the abandoned rails */
     uint64_t got; /* answer: events received without a gap */
     uint32_t generation; /* answer */
-    uint32_t n, rail; /* hello */
-    uint32_t unused;
+    uint16_t n, rail; /* hello */
+    uint16_t share[MULTIRAIL_MAX]; /* hello: of rail k, 1 to MULTIRAIL_SHARE */
 };
 static_assert(sizeof(struct multirail_cell) == 32, "no padding");
 

@@ -51,6 +51,8 @@ struct rig {
     void (*leaves)(void); /* while side 0 leaves such a line */
     int rails[2];
     uint64_t net[2][MULTIRAIL_MAX];
+    uint32_t speed[2][MULTIRAIL_MAX];
+    bool busy; /* the devices serve other peers all the time */
     int wired[MULTIRAIL_MAX]; /* side 1's inner of side 0's, where they cross */
     uint32_t seed, drawn;
 };
@@ -258,6 +260,7 @@ static void rig_open_side(int side)
     for (int k = 0; k < plan.n; k++) {
         snprintf(plan.label[k], sizeof(plan.label[k]), "line%d", k);
         plan.net[k] = rig.net[side][k];
+        plan.speed[k] = rig.speed[side][k];
     }
     assert_ok(trib_multirail_make(&opts, &plan, &rig.pair.t[side]));
 }
@@ -378,6 +381,8 @@ static void run(struct side s[2])
             s[0].got < MESSAGES || s[1].got < MESSAGES) &&
            !(s[0].lost && s[1].lost)) {
         int side = (int)draw(2);
+        for (int k = 0; k < rig.rails[side] && rig.busy; k++)
+            multirail_of(rig.pair.t[side])->done[k]++;
         if (draw(3) && s[side].posted < 2 * MESSAGES && !s[side].lost)
             (void)post_next(side, &s[side]);
         else

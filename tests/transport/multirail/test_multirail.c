@@ -8,6 +8,82 @@
  */
 #include "tests/transport/multirail/multirail_rig.h"
 
+#include <math.h>
+
+/* Rails of any speeds, known at both ends, at one, or not. */
+static void draw_speeds(int n)
+{
+    static const uint32_t speeds[] = {0, 1, 10000, 25000, 100000, 800000};
+
+    for (int side = 0; side < 2; side++)
+        for (int k = 0; k < n; k++)
+            rig.speed[side][k] = speeds[rig.seed % 3 ? 1 + draw(5) : draw(6)];
+}
+
+/* Each rail carries bytes in proportion to its speed, whatever lengths alternate. */
+TEST(test_shares)
+{
+    static const uint32_t speeds[][MULTIRAIL_MAX] = {
+        {100, 100}, {10, 1}, {200000, 25000, 100000}, {1, 2, 3, 4}, {0, 5000}};
+    static const uint64_t lens[][4] = {
+        {65536, 65536, 65536, 65536}, {262144, 4, 262144, 4}, {64, 4, 4096, 1}};
+
+    for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
+        for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+            struct multirail_peer p = {.n = i == 3 ? 4 : i == 2 ? 3 : 2};
+            double bytes[MULTIRAIL_MAX] = {0}, all = 0, speed = 0;
+            struct multirail_order order;
+            trib_multirail_set_shares(&p, speeds[i]);
+            trib_multirail_set_order(&order, &p);
+            for (uint32_t event = 0; event < 4000; event++) {
+                const uint64_t len = lens[k][event % 4];
+                bytes[multirail_next(&order)] += (double)len + 64;
+                all += (double)len + 64;
+                trib_multirail_advance(&order, len);
+            }
+            for (int rail = 0; rail < p.n; rail++)
+                speed += speeds[i][0] ? speeds[i][rail] : 1;
+            for (int rail = 0; rail < p.n; rail++) {
+                const double own = speeds[i][0] ? speeds[i][rail] : 1;
+                assert_true(fabs(bytes[rail] / all - own / speed) < 0.01);
+            }
+        }
+    }
+}
+
+/* A rail that is ten times slower gets no part of a short burst. */
+TEST(test_burst)
+{
+    struct multirail_peer p = {.n = 2};
+    struct multirail_order order;
+
+    trib_multirail_set_shares(&p, (const uint32_t[MULTIRAIL_MAX]){1000, 10000});
+    trib_multirail_set_order(&order, &p);
+    for (int event = 0; event < 8; event++) {
+        assert_int_equal(multirail_next(&order), 1);
+        trib_multirail_advance(&order, 65536);
+    }
+}
+
+/* A rail whose device serves other peers is slow, not silent. */
+TEST(test_busy_device)
+{
+    for (int busy = 0; busy < 2; busy++) {
+        struct side s[2];
+        rig_reset(2, 2);
+        rig.stop_ms = 2000;
+        rig.busy = busy == 1;
+        rig.frozen = 1;
+        rig.freeze_ms = 1600; /* longer than half of stop_ms */
+        rig.freeze_at = 12;
+        rig_open();
+        run(s);
+        assert_all_once(s);
+        assert_int_equal(rig.pair.lines, busy ? 0 : 2);
+        pair_close(&rig.pair);
+    }
+}
+
 /* Messages in order and once, however the rails delay them. */
 TEST(test_order)
 {
@@ -18,6 +94,7 @@ TEST(test_order)
         rig.seed = seed;
         for (int k = 0; k < n; k++)
             rig.line[k].stall = seed * 37 % 30 * (uint32_t)k;
+        draw_speeds(n);
         rig_open();
         run(s);
         assert_all_once(s);
@@ -48,6 +125,8 @@ TEST(test_each_position)
             rig.seed = 100 * at + how;
             for (int k = 0; k < n; k++)
                 rig.line[k].stall = draw(60);
+            if (how % 2)
+                draw_speeds(n);
             rig_open();
             cut((int)draw((uint32_t)n), at + 1, how);
             run(s);
