@@ -30,6 +30,7 @@ libbase_la_SOURCES = \
 	base/meminfo.c base/meminfo.h \
 	base/memlock.c base/memlock.h \
 	base/number.c base/number.h \
+	base/numa.c base/numa.h \
 	base/plain.c base/plain.h \
 	base/process.c base/process.h \
 	base/proof.c base/proof.h \
