@@ -11,8 +11,7 @@
 #define TRIB_NUMA_LOCAL 100 /* distance within a NUMA node */
 
 /**
- * trib_numa_distance - return the distance from the CPUs on which this thread may run to
- * a NUMA node.
+ * trib_numa_distance - return the distance from this thread's CPUs to a NUMA node.
  *
  * The kernel's table has 10 for the same node and usually 20 and more for others. The
  * result is the mean over the allowed CPUs, times ten. So it is equal for all nodes if

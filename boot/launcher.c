@@ -46,6 +46,28 @@ static struct {
     pid_t pid; /* process that asked; a forked child must not notify the launcher */
 } answer;
 
+int trib_launch_place(int rank)
+{
+    /* Of Open MPI, MPICH and Intel MPI, Cray PALS, MVAPICH, Slurm, torchrun. */
+    static const char *const variables[] = {
+        "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+        "MV2_COMM_WORLD_LOCAL_RANK",  "SLURM_LOCALID",   "LOCAL_RANK",
+    };
+    int place;
+
+    assert(rank >= 0);
+    /* Ranks that the user numbers have inherited the variables of what started them. */
+    if (trib_config_variable("TRIB_RANK"))
+        return rank;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        if (trib_config_variable(variables[i]) &&
+            trib_launch_number(variables[i], TRIB_LAUNCH_RANKS_MAX - 1, &place, NULL) ==
+                TRIB_OK)
+            return place;
+    }
+    return rank;
+}
+
 static const struct trib_launcher *find_launcher(void)
 {
     for (size_t i = 0; trib_launchers[i]; i++)

@@ -69,6 +69,15 @@ trib_status_t trib_launch_complete(struct trib_boot_opts *opts,
 /** trib_launch_release - release the port after the boot was opened, or failed to. */
 void trib_launch_release(struct trib_launch *launch);
 
+/**
+ * trib_launch_place - return the number of this rank among the ranks of its host, as
+ * the launcher tells.
+ *
+ * rank     returned if no launcher tells; launchers usually number the ranks of a host
+ *          in sequence
+ */
+int trib_launch_place(int rank);
+
 /** trib_launch_note - show the launcher's values in settings not given by the user. */
 void trib_launch_note(struct trib_config *cfg);
 

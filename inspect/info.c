@@ -52,10 +52,14 @@ static void give(const struct sink *s, const char *name, const char *value,
 
 static void list_transports(const struct sink *s)
 {
-    char devices[256];
+    struct trib_config cfg;
+    struct trib_config_faults faults;
+    char devices[1024];
 
+    trib_config_examine(&cfg, NULL, &faults);
     for (int i = 0; trib_transports[i]; i++) {
-        trib_transports[i]->devices(devices, sizeof(devices));
+        trib_transport_devices(trib_transports[i], cfg.transport, devices,
+                               sizeof(devices));
         give(s, trib_transports[i]->name, devices, trib_transports[i]->detail);
     }
     for (const struct trib_absent *a = trib_absents; a->name; a++) {

@@ -24,6 +24,9 @@ struct trib_candidate {
     bool watch; /* accepts watch=N: watch peers on this host through /proc */
     bool cheap; /* registering memory is free and fails only when memory runs out */
     const char *more; /* extra parameters, such as ",depth=8"; NULL for none */
+    /* parameters of "auto" that are passed on to this backend; ends with NULL, or NULL
+     * for none. Their values may be lists */
+    const char *const *passed;
 };
 
 /** trib_candidates - all candidates in order of cost; the last row has no ops. */

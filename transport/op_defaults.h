@@ -8,7 +8,7 @@
 
 #include "transport/ops.h"
 
-void trib_no_devices(char *text, size_t bytes);
+void trib_no_devices(const char *params, char *text, size_t bytes);
 void trib_no_pinned_limit(struct trib_transport *t, bool near,
                           struct trib_pinned_limit *out);
 trib_status_t trib_no_caps(struct trib_transport *t,

@@ -22,6 +22,9 @@ struct trib_secret;
 struct trib_transport_opts {
     int self;
     int size;
+    /* number of this rank among the ranks of its host, as far as known; ranks of a host
+     * take different devices by it */
+    int place;
     const char *params; /* text after "name:"; "" for none */
     /* for backends that choose among others; set by trib_transport_open */
     const struct trib_candidate *candidates;
@@ -75,6 +78,15 @@ extern const struct trib_absent trib_absents[];
 /** trib_transport_absent - return the cure for a backend missing from this build; else
  * NULL. */
 const char *trib_transport_absent(const char *name);
+
+/**
+ * trib_transport_devices - write one line that describes a backend's devices on this
+ * host, as that backend would choose them for a transport text.
+ *
+ * transport    as for trib_transport_open; parameters for other backends are ignored
+ */
+void trib_transport_devices(const struct trib_transport_ops *ops, const char *transport,
+                            char *text, size_t bytes);
 
 /**
  * trib_transport_check - validate all names and parameters of a text for

@@ -60,8 +60,9 @@ struct trib_transport_text {
  * A backend fills every slot. The trib_no_* functions below fill slots of operations
  * that the backend does not support.
  *
- * devices       Write one line that describes the devices on this host, or "". Needs no
- *               open transport.
+ * devices       Write one line that describes the devices on this host, or "": those
+ *               used with these parameters, and the reasons for others. Needs no open
+ *               transport.
  * open          Create a transport; nothing is connected yet. The backend parses its
  *               parameters before it creates anything (trib_params_parse). If that
  *               status is not TRIB_OK, open returns it.
@@ -146,7 +147,7 @@ struct trib_transport_ops {
     /* texts for the conformance suite; NULL: the backend needs a device and has its own
      * test */
     const struct trib_transport_text *texts;
-    void (*devices)(char *text, size_t bytes);
+    void (*devices)(const char *params, char *text, size_t bytes);
     trib_status_t (*open)(const struct trib_transport_opts *opts,
                           struct trib_transport **out);
     void (*close)(struct trib_transport *t);

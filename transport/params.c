@@ -115,6 +115,34 @@ static size_t item_len(const char *text, const struct trib_param *params, size_t
     return len;
 }
 
+void trib_params_split(char *text, const char *const *names, char *out, size_t bytes)
+{
+    char *rest = text + (*text == TRIB_PARAMS_CHECK);
+    size_t kept = (size_t)(rest - text);
+
+    assert(strlen(text) < bytes);
+    *out = '\0';
+    while (*rest) {
+        const size_t name = strcspn(rest, "=,");
+        struct trib_param list = {.list = true};
+        for (size_t i = 0; names[i]; i++) {
+            if (strlen(names[i]) == name && strncmp(rest, names[i], name) == 0)
+                list.name = names[i];
+        }
+        const size_t len = list.name ? item_len(rest, &list, 1) : strcspn(rest, ",");
+        const size_t whole = len + (rest[len] == ',');
+        if (list.name)
+            trib_text_append(out, bytes, "%s%.*s", *out ? "," : "", (int)len, rest);
+        else
+            memmove(text + kept, rest, whole);
+        kept += list.name ? 0 : whole;
+        rest += whole;
+    }
+    if (kept && text[kept - 1] == ',')
+        kept--;
+    text[kept] = '\0';
+}
+
 trib_status_t trib_params_parse(const char *owner, const char *text,
                                 const struct trib_param *params, size_t n,
                                 struct trib_error *err)

@@ -28,6 +28,15 @@ struct trib_param {
 #define TRIB_PARAMS_CHECK '\1'
 
 /**
+ * trib_params_split - move the parameters with these names to another text.
+ *
+ * text     as for trib_params_parse, at most `bytes` with the NUL; receives the rest
+ * names    end with NULL; their values may be lists
+ * out      at least `bytes` bytes; receives the parameters, "" if there is none
+ */
+void trib_params_split(char *text, const char *const *names, char *out, size_t bytes);
+
+/**
  * trib_params_parse - parse the "name=value,…" parameters of `owner`.
  *
  * text     "" or NULL for none

@@ -65,6 +65,13 @@ const char *trib_transport_absent(const char *name)
     return a->cure;
 }
 
+#if HAVE_VERBS
+static const char *const passed_to_verbs[] = {
+    "device",        "rails",     "gid",  "roce",      "connect",
+    "traffic_class", "sl",        "pkey", "hop_limit", "ack_timeout",
+    "retry_count",   "rnr_retry", NULL};
+#endif
+
 /* Candidates for "auto", in order of cost. */
 const struct trib_candidate trib_candidates[] = {
     {.ops = &trib_shm_ops, .id = 1, .maps = true},
@@ -74,7 +81,8 @@ const struct trib_candidate trib_candidates[] = {
      .id = 2,
      .ports = true,
      .watch = true,
-     .more = ",reach_ms=4000"},
+     .more = ",reach_ms=4000",
+     .passed = passed_to_verbs},
 #endif
     {.ops = &trib_tcp_ops, .id = 3, .ports = true, .watch = true, .cheap = true},
     {.ops = NULL},
@@ -175,7 +183,7 @@ static trib_status_t open_backend(const char *name,
 }
 
 static trib_status_t decorate(const char *name, const struct trib_transport_opts *opts,
-                          struct trib_transport *inner, struct trib_transport **out)
+                              struct trib_transport *inner, struct trib_transport **out)
 {
     const struct trib_decorator *decorator = NULL;
     trib_status_t status = find_decorator(name, opts->err, &decorator);
@@ -213,6 +221,41 @@ static trib_status_t check_params(const char *name, bool decorator,
         decorator ? decorate(name, opts, NULL, &t) : open_backend(name, opts, &t);
     assert(status != TRIB_OK && !t);
     return status == TRIB_INPROGRESS ? TRIB_OK : status;
+}
+
+/* Keep of the parameters of "auto" those that it passes on to a backend. */
+static void keep_passed(const struct trib_transport_ops *ops, char *params,
+                        char passed[TEXT_MAX])
+{
+    static const char *const net[] = {"net", NULL};
+    const struct trib_candidate *row = trib_candidates;
+    char nets[TEXT_MAX];
+
+    passed[0] = '\0';
+    while (row->ops && row->ops != ops)
+        row++;
+    if (row->ops && row->passed)
+        trib_params_split(params, row->passed, passed, TEXT_MAX);
+    if (!row->ops || !row->ports)
+        return;
+    trib_params_split(params, net, nets, sizeof(nets));
+    trib_text_append(passed, TEXT_MAX, "%s%s", *passed && *nets ? "," : "", nets);
+}
+
+void trib_transport_devices(const struct trib_transport_ops *ops, const char *transport,
+                            char *text, size_t bytes)
+{
+    char copy[TEXT_MAX], passed[TEXT_MAX] = "";
+    char *params = passed;
+
+    if (copy_text(transport, NULL, copy) == TRIB_OK) {
+        (void)cut_part(copy, &params);
+        if (strcmp(copy, trib_auto_ops.name) == 0)
+            keep_passed(ops, params, passed);
+        if (strcmp(copy, ops->name) != 0)
+            params = passed;
+    }
+    ops->devices(params, text, bytes);
 }
 
 trib_status_t trib_transport_check(const char *text, struct trib_error *err)
@@ -269,4 +312,3 @@ trib_status_t trib_transport_open(const char *text,
     *out = t;
     return TRIB_OK;
 }
-

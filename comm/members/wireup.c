@@ -19,6 +19,7 @@
 #include "base/release.h"
 #include "base/text.h"
 #include "boot/boot.h"
+#include "boot/launcher.h"
 #include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
@@ -474,6 +475,7 @@ trib_status_t trib_comm_wireup(struct trib_comm *comm, int rank, int size,
     struct trib_engine *e = &comm->engine;
     struct trib_transport_opts opts = {.self = rank,
                                        .size = size,
+                                       .place = trib_launch_place(rank),
                                        .params = "",
                                        .cfg = &comm->cfg,
                                        .log = &comm->log,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/numa.h"
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 4096
@@ -119,6 +120,11 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     struct context *c = calloc(1, sizeof(*c));
     const ptrdiff_t at = device - devices[0];
 
+    errno = fake_opts.open_errno;
+    if (errno) {
+        free(c);
+        return NULL;
+    }
     fake_lock();
     context_init(c, (int)(at / FAKE_DEVICES_MAX), (int)(at % FAKE_DEVICES_MAX));
     const bool fits = fake_use(&c->base, (struct fake_usage){.contexts = 1});
@@ -320,6 +326,16 @@ static int default_tos(const char *device, int port)
     return port;
 }
 
+/* The ranks run on NUMA node 0. */
+static int fake_distance(const struct ibv_device *device)
+{
+    const int at = (int)(device - devices[0]);
+    const int node =
+        fake_device(at / FAKE_DEVICES_MAX, at % FAKE_DEVICES_MAX)->opts.numa_node;
+
+    return node < 0 ? 0 : (node + 1) * TRIB_NUMA_LOCAL;
+}
+
 /* Interface of tests --------------------------------------------------------------- */
 
 bool trib_verbs_present(void)
@@ -344,6 +360,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         ._ibv_query_gid_table = fake_opts.no_gid_query ? NULL : _ibv_query_gid_table,
         .own_addresses = own_addresses,
         .default_tos = default_tos,
+        .distance = fake_distance,
     };
     fake_memory_table(api);
     if (fake_opts.no_rdmacm)

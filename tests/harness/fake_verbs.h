@@ -36,6 +36,7 @@ struct fake_verbs_opts {
                              * stopped */
     bool half_way; /* an accepted connection cannot be established */
     int reject; /* reason for rejecting connections; 0: accept them */
+    int open_errno; /* of ibv_open_device; 0: succeed */
     int reg_errno; /* of ibv_reg_mr; 0: succeed */
     bool no_iova; /* the library has no ibv_reg_mr_iova */
     int dmabuf_errno; /* of ibv_reg_dmabuf_mr; 0: succeed; -1: an old library */

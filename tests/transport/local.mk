@@ -23,7 +23,8 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
-	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_traffic
+	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_select \
+	tests/transport/verbs/test_verbs_traffic
 fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
 	tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
 	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_ports.c \
@@ -51,6 +52,8 @@ tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_v
 tests_transport_verbs_test_verbs_failback_SOURCES = tests/transport/verbs/test_verbs_failback.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_verbs_multiport.c \
+	tests/transport/pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_select_SOURCES = tests/transport/verbs/test_verbs_select.c \
 	tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_conformance_SOURCES = tests/transport/verbs/test_verbs_conformance.c \
 	$(conformance_sources) $(fake_verbs_sources)

@@ -4,6 +4,7 @@
  * See auto_select.c for the choice, auto_mem.c for memory.
  */
 #include "transport/auto/auto.h"
+#include "transport/auto/auto_params.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,37 +20,9 @@
 #include "transport/common/guard.h"
 #include "transport/common/net_addr.h"
 #include "transport/common/heartbeat.h"
-#include "transport/params.h"
 
 #define SLICE_US 250 /* length of a sleep on one inner while others may have events */
 #define GOING_MS 50 /* for data in flight from a lost peer over another inner */
-
-struct auto_params {
-    char near[16], far[16]; /* names of candidates; "": any */
-    int64_t ranks_per_host;
-    int64_t port, ports; /* as in tcp */
-    char net[TRIB_NET_TEXT_BYTES];
-};
-
-static trib_status_t parse_params(const char *text, struct auto_params *out,
-                                  struct trib_error *err)
-{
-    const struct trib_param params[] = {
-        {.name = "near", .max = sizeof(out->near), .text = out->near},
-        {.name = "far", .max = sizeof(out->far), .text = out->far},
-        {.name = "ranks_per_host",
-         .min = 1,
-         .max = 65536,
-         .value = &out->ranks_per_host},
-        {.name = "port", .min = 0, .max = 65535, .value = &out->port},
-        {.name = "ports", .min = 1, .max = 65535, .value = &out->ports},
-        {.name = "net", .max = sizeof(out->net), .text = out->net, .list = true},
-    };
-
-    *out = (struct auto_params){.ports = 1000};
-    return trib_params_parse(TRIB_AUTO, text, params,
-                             sizeof(params) / sizeof(params[0]), err);
-}
 
 static trib_status_t open_inner(struct auto_transport *c,
                                 const struct trib_transport_ops *ops,
@@ -66,13 +39,14 @@ static trib_status_t open_inner(struct auto_transport *c,
     return ops->open(opts, out);
 }
 
-static void open_inners(struct auto_transport *c, const struct trib_candidate *rows,
-                        const struct trib_transport_opts *opts,
-                        const struct auto_params *params,
-                        const struct trib_net_choice *choice)
+static trib_status_t open_inners(struct auto_transport *c,
+                                 const struct trib_candidate *rows,
+                                 const struct trib_transport_opts *opts,
+                                 const struct auto_params *params,
+                                 const struct trib_net_choice *choice)
 {
     struct trib_transport_opts part = *opts;
-    char text[96 + TRIB_NET_TEXT_BYTES];
+    char text[96 + TRIB_NET_TEXT_BYTES + AUTO_PASSED_BYTES];
 
     part.err = &c->inner_err;
     /* Ignore a failure: inners that need heartbeats report it below. */
@@ -84,14 +58,15 @@ static void open_inners(struct auto_transport *c, const struct trib_candidate *r
     part.heartbeat = c->heartbeat;
     for (const struct trib_candidate *row = rows; row->ops; row++) {
         assert(c->n_inners < AUTO_INNERS && row->id > 0 && row->id < 16);
+        const char *passed = params->passed[c->n_inners];
         struct auto_inner *inner = &c->inners[c->n_inners++];
         inner->row = row;
         /* With ranks_per_host, peers are watched by heartbeats, like those on other
          * hosts. */
-        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s", (int)params->port,
+        snprintf(text, sizeof(text), "port=%d,ports=%d%s%s%s%s%s%s", (int)params->port,
                  (int)params->ports, row->watch && c->ranks_per_host ? ",watch=0" : "",
-                 row->more ? row->more : "", params->net[0] ? ",net=" : "",
-                 params->net);
+                 row->more ? row->more : "", params->net[0] ? ",net=" : "", params->net,
+                 passed[0] ? "," : "", passed);
         part.params = row->ports ? text : "";
         part.unfit_out = &inner->unfit;
         trib_status_t status = open_inner(c, row->ops, &part, &inner->t);
@@ -101,13 +76,16 @@ static void open_inners(struct auto_transport *c, const struct trib_candidate *r
             continue;
         }
         inner->t = NULL;
-        snprintf(inner->why, sizeof(inner->why), "%.150s",
+        snprintf(inner->why, sizeof(inner->why), "%.390s",
                  trib_error_text(&c->inner_err));
         trib_error_clear(&c->inner_err);
+        if (status == TRIB_ERR_CONFIG && passed[0]) /* wrong for this host's devices */
+            return trib_fail(c->err, status, "%s", inner->why);
         trib_log(c->log,
                  status == TRIB_ERR_UNSUPPORTED ? TRIB_LOG_DEBUG : TRIB_LOG_INFO,
                  TRIB_AUTO, "%s is not used: %s", row->ops->name, inner->why);
     }
+    return TRIB_OK;
 }
 
 /* Determine the candidates for one kind of peer: all that opened, or the named one. */
@@ -202,7 +180,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
                              struct trib_transport **out)
 {
     struct auto_params params;
-    trib_status_t status = parse_params(opts->params, &params, opts->err);
+    trib_status_t status = trib_auto_parse(rows, opts, &params);
 
     struct trib_net_choice choice;
     if (status == TRIB_OK)
@@ -225,10 +203,10 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
         atomic_init(&c->peers[r].inner, -1);
     if (!c->peers)
         status = trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    if (status == TRIB_OK) {
-        open_inners(c, rows, opts, &params, &choice);
+    if (status == TRIB_OK)
+        status = open_inners(c, rows, opts, &params, &choice);
+    if (status == TRIB_OK)
         status = choose_allowed(c, &params);
-    }
     if (status != TRIB_OK) {
         auto_close(&c->base);
         return status;

@@ -146,7 +146,7 @@ static void fall_back(struct auto_transport *c, int peer, int i, const char *why
     p->choices &= (uint16_t)~auto_bit(inner);
     trib_auto_note_refused(p, name, why);
     if (!inner->fallback_logged && trib_auto_first_choice(c, p->choices) >= 0)
-        trib_log(c->log, TRIB_LOG_INFO, TRIB_AUTO,
+        trib_log(c->log, c->warns ? TRIB_LOG_WARN : TRIB_LOG_INFO, TRIB_AUTO,
                  "peer %d is not reached by %s, falling back to the next transport: %s "
                  "(trib-info --reach shows all peers)",
                  peer, name, trib_auto_short_reason(name, why));

@@ -22,6 +22,7 @@
 #include "transport/transport.h"
 
 #define AUTO_INNERS 4
+#define AUTO_WHY_MAX 400
 #define AUTO_MAGIC UINT32_C(0x4f745541) /* changes with the two layouts below */
 
 /* An address starts with this header. Records of the inner addresses follow, in the
@@ -74,10 +75,10 @@ struct auto_peer {
 struct auto_inner {
     const struct trib_candidate *row;
     struct trib_transport *t; /* NULL: did not open, or is not needed */
-    char why[TRIB_WHY_MAX]; /* t NULL: the reason */
+    char why[AUTO_WHY_MAX]; /* t NULL: the reason, with a cure */
     char poor[TRIB_WHY_MAX]; /* why it cannot register memory; "": it can */
     uint64_t wasted_ns; /* spent on peers that did not answer on this inner */
-    bool unfit; /* t NULL: this host has its device, but the device lacks a feature */
+    bool unfit; /* t NULL: this host has its device, but it cannot be used */
     bool fallback_logged; /* a fallback to another inner was logged */
     bool memory_logged; /* failed registration of user memory was logged */
 };
@@ -116,6 +117,7 @@ struct auto_transport {
     uint16_t used; /* bit 1 << id: memory is registered there */
     bool agreed;
     bool serves; /* this side is an aggregator */
+    bool warns; /* for the ranks of this host: it is the first of them */
     struct auto_inner inners[AUTO_INNERS];
     int n_inners;
     struct auto_peer *peers;

@@ -162,19 +162,20 @@ static uint16_t worth_using(const struct auto_transport *c)
     return used || any < 0 ? used : auto_bit(&c->inners[any]);
 }
 
-/* Warn once per host, by its first rank, if a faulty device makes ranks of other hosts
- * use a slower transport. */
-static void warn_of_unfit(const struct auto_transport *c)
+/* Warn once per host, by its first rank, if devices that cannot be used make ranks of
+ * other hosts use a slower transport. */
+static void warn_of_unfit(struct auto_transport *c)
 {
-    bool any_far = false, is_first = true;
+    bool any_far = false;
 
+    c->warns = true;
     for (int r = 0; r < c->size; r++) {
         if (r == c->self)
             continue;
         any_far = any_far || !c->peers[r].near;
-        is_first = is_first && (r > c->self || c->peers[r].host != c->me.boot);
+        c->warns = c->warns && (r > c->self || c->peers[r].host != c->me.boot);
     }
-    for (int i = 0; any_far && is_first && i < c->n_inners; i++) {
+    for (int i = 0; any_far && c->warns && i < c->n_inners; i++) {
         const struct auto_inner *inner = &c->inners[i];
         const char *name = inner->row->ops->name;
         const int next = trib_auto_first_choice(c, c->far);

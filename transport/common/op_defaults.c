@@ -11,8 +11,9 @@
 #include "transport/op_defaults.h"
 #include "transport/open.h"
 
-void trib_no_devices(char *text, size_t bytes)
+void trib_no_devices(const char *params, char *text, size_t bytes)
 {
+    (void)params;
     (void)bytes;
     text[0] = '\0';
 }

@@ -101,7 +101,7 @@ struct multirail_fifo {
     uint32_t head, tail, room; /* capacity, a power of two or 0 */
 };
 
-/* The live rails of one direction, and what the events so far cost each. */
+/* The live rails of one direction, and the cost of their events. */
 struct multirail_order {
     uint8_t n;
     uint8_t at; /* rail[at] carries the next event */

@@ -19,8 +19,8 @@ static uint64_t token_of(const struct multirail_peer *p, uint64_t at)
     return (uint64_t)p->epoch << MULTIRAIL_EPOCH_SHIFT | at;
 }
 
-/* Post an entry on the rail of the next event. Return TRIB_ERR_NO_RESOURCE also if the rail has just
- * ended, which poll will report. */
+/* Post an entry on the rail of the next event. Return TRIB_ERR_NO_RESOURCE also if the
+ * rail has just ended, which poll will report. */
 static trib_status_t post(struct multirail *r, int peer, struct multirail_entry *e,
                           uint64_t at)
 {

@@ -440,8 +440,9 @@ static void shm_wake(struct trib_transport *t, int peer)
 }
 
 /* A memfd uses memory, not space in /dev/shm. */
-static void shm_devices(char *text, size_t bytes)
+static void shm_devices(const char *params, char *text, size_t bytes)
 {
+    (void)params;
     char scope[16];
     uint64_t has;
 

@@ -16,7 +16,7 @@
 #include "transport/tcp/tcp_wire.h"
 
 /* tcp_devices.c */
-void trib_tcp_devices(char *text, size_t bytes);
+void trib_tcp_devices(const char *params, char *text, size_t bytes);
 
 /* tcp_seal.c: encrypted records. */
 /* Allocate a peer's keys if TRIB_SEAL is set; false: out of memory. */

@@ -60,8 +60,9 @@ static bool append_device(const struct ifaddrs *i, const uint8_t ip[16], char *t
 
 /* Lists all devices, also those beyond the TRIB_NET_OFFERED addresses that peers
  * receive. */
-void trib_tcp_devices(char *text, size_t bytes)
+void trib_tcp_devices(const char *params, char *text, size_t bytes)
 {
+    (void)params;
     struct ifaddrs *list = NULL;
     uint8_t ip[16];
     bool fits = true;

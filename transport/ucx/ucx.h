@@ -208,7 +208,7 @@ unsigned trib_ucx_progress(struct ucx *u);
 bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until);
 void trib_ucx_sleep(struct ucx *u);
 void trib_ucx_signal_owner(struct ucx *u);
-void trib_ucx_devices(char *text, size_t bytes);
+void trib_ucx_devices(const char *params, char *text, size_t bytes);
 
 /* ucx_proof.c: mutual authentication by the job's secret */
 /* Send the challenge. Return false if it cannot be sent. */

@@ -274,8 +274,9 @@ bool trib_ucx_flush(struct ucx *u, int peer, uint64_t until)
     return fine;
 }
 
-void trib_ucx_devices(char *text, size_t bytes)
+void trib_ucx_devices(const char *params, char *text, size_t bytes)
 {
+    (void)params;
     struct trib_ucx_api api;
     char why[200];
 

@@ -14,12 +14,28 @@
 #include "transport/open.h"
 #include "transport/verbs/verbs_peer.h"
 
+#define VERBS_LIST_MAX 32
+#define VERBS_LIST_TEXT 256
+
+/* verbs:device=LIST. */
+struct verbs_list {
+    bool except; /* "^…": all others */
+    bool exact; /* only names, no prefixes, and not `except` */
+    int n; /* 0: all devices */
+    struct {
+        struct verbs_port at; /* a name, or the beginning of names */
+        bool prefix;
+    } of[VERBS_LIST_MAX];
+};
+
 /* The parameters after "verbs:". */
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
     bool (*revive)(struct trib_transport *t, int peer); /* of rails */
     int64_t port, ports, depth, receives, rails, reach_ms, watch;
-    char device[MULTIRAIL_MAX * VERBS_PORT_TEXT]; /* a list; "": all devices */
+    int64_t gid; /* index of the GID to use; -1: chosen for each peer */
+    int64_t roce; /* RoCE version, 1 or 2; 0: chosen for each peer */
+    struct verbs_list list;
     enum verbs_connect connect;
     struct verbs_traffic traffic;
     struct trib_net_ways ways;
@@ -36,7 +52,13 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
                                   const struct verbs_port *at,
                                   struct trib_transport **out);
 
+/* verbs_error_text.c */
+/* Return "; " and the cure for an errno of a call that creates an object of a device or
+ * opens it; "" if there is no special one. */
+const char *trib_verbs_errno_cure(int error);
+
 /* verbs_multiport.c: ports of the host's devices, and rails over them */
+void trib_verbs_devices(const char *params, char *text, size_t bytes);
 /* The devices of a peer to try; those in this device's networks come first. */
 struct verbs_choice {
     int n;
@@ -58,9 +80,16 @@ int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
 /* Return true if librdmacm has resolved an id to this transport's port. */
 bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);
+/* Return true if some device can be used through librdmacm. Uses only the library and
+ * the settings of `v`. */
+bool trib_verbs_has_manager(struct verbs *v);
 trib_status_t trib_verbs_make_queues(struct verbs *v);
 void trib_verbs_free_queues(struct verbs *v);
-void trib_verbs_devices(char *text, size_t bytes);
+/* Return true if a port has an address in the user's networks, net=, and a GID as
+ * selected by gid= and roce=. Uses the settings of `v`, not its device. */
+bool trib_verbs_port_chosen(struct verbs *v, struct ibv_context *context, uint8_t port);
+/* Copy the settings that select addresses and GIDs. */
+void trib_verbs_set_choice(struct verbs *v, const struct verbs_params *s);
 
 /* verbs_traffic.c: partition, class and retries of connections */
 /* Determine the partition and class of the chosen port, and all unset retries. */
@@ -112,6 +141,8 @@ struct rdma_conn_param trib_verbs_conn_param(const struct verbs *v,
                                              const void *data, size_t bytes);
 
 /* verbs_gid_table.c: GIDs of the local port */
+/* Return true if a local address is in the user's networks. */
+bool trib_verbs_ip_chosen(const struct verbs *v, const uint8_t ip[16]);
 /* Read the table for each connection: GIDs change with addresses. Return 0 or an errno;
  * ENOSYS: libibverbs is older than rdma-core 33. */
 int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,

@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/memlock.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/verbs/verbs.h"
@@ -221,9 +220,8 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
     if (error) {
         errno = error;
         return fail(a, TRIB_ERR_NO_RESOURCE,
-                    "cannot create a queue pair of %u requests on %s: %m%s%s", v->depth,
-                    v->label, error == ENOMEM ? "; " : "",
-                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+                    "cannot create a queue pair of %u requests on %s: %m%s", v->depth,
+                    v->label, trib_verbs_errno_cure(error));
     }
     struct rdma_conn_param param =
         trib_verbs_conn_param(v, &a->link, &hello, sizeof(hello));

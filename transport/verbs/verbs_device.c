@@ -13,8 +13,6 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/memlock.h"
-#include "base/text.h"
 #include "transport/verbs/verbs.h"
 
 enum {
@@ -77,26 +75,6 @@ char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_T
     return text;
 }
 
-int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
-                           uint32_t *active_out)
-{
-    struct ibv_context *context = api->ibv_open_device(device);
-    struct ibv_device_attr attr;
-
-    *active_out = 0;
-    if (!context)
-        return 0;
-    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
-    for (int port = 1; port <= n && port < 32; port++) {
-        struct ibv_port_attr state = {0};
-        if (api->ibv_query_port(context, (uint8_t)port, (void *)&state) == 0 &&
-            state.state == IBV_PORT_ACTIVE)
-            *active_out |= UINT32_C(1) << port;
-    }
-    (void)api->ibv_close_device(context);
-    return n;
-}
-
 bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id)
 {
     return id->verbs && strcmp(id->verbs->device->name, v->device) == 0 &&
@@ -148,9 +126,14 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
     struct verbs_ip all[ADDRESSES_MAX];
     int n = v->api.own_addresses((uint8_t(*)[16])all, ADDRESSES_MAX);
     char idle[IBV_SYSFS_NAME_MAX + 16] = "", lacks[160] = "";
+    bool any = false;
 
     for (int i = 0; i < n && v->n_ips < VERBS_ADDRESSES; i++) {
         struct place place;
+        if (!trib_verbs_ip_chosen(v, all[i].bytes)) {
+            any = true;
+            continue;
+        }
         if (!probe_address(v, &all[i], &place) ||
             (*wanted->device && strcmp(wanted->device, place.device) != 0) ||
             (wanted->number && wanted->number != place.port))
@@ -173,6 +156,11 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
                  "%s is not active: check its cable and ibv_devinfo", idle);
     else if (v->n_ips == 0 && *lacks)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm), "%s", lacks);
+    else if (v->n_ips == 0 && any)
+        snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
+                 "no IP address of the RDMA device %s is in net=%.80s",
+                 *wanted->device ? trib_verbs_port_text(wanted, text) : names,
+                 v->local.ways.choice.text);
     else if (v->n_ips == 0)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "the RDMA device %s has no IP address: assign one to its network "
@@ -203,6 +191,16 @@ static void choose_by_rdmacm(struct verbs *v, const struct verbs_port *wanted,
                  "permissions in /dev/infiniband");
 }
 
+bool trib_verbs_has_manager(struct verbs *v)
+{
+    const struct verbs_port any = {.number = 0};
+
+    choose_by_rdmacm(v, &any, "");
+    if (v->events)
+        v->api.rdma_destroy_event_channel(v->events);
+    return !*v->no_rdmacm;
+}
+
 /* Choose the first active port with readable GIDs, or only port `number`. On success
  * the device stays open. */
 static bool try_device(struct verbs *v, struct ibv_device *device, int number,
@@ -213,7 +211,8 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
 
     assert(!v->context);
     if (!context) {
-        snprintf(why, bytes, "%s cannot be opened: %m", device->name);
+        snprintf(why, bytes, "%s cannot be opened: %m%s", device->name,
+                 trib_verbs_errno_cure(errno));
         return false;
     }
     int error = v->api.ibv_query_device(context, &attr);
@@ -287,18 +286,31 @@ static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
     }
     return v->context ? TRIB_OK
                       : trib_fail(v->err, TRIB_ERR_SYSTEM,
-                                  "verbs: cannot open the device %s: %m", v->device);
+                                  "verbs: %s cannot be opened: %m%s", v->device,
+                                  trib_verbs_errno_cure(errno));
+}
+
+/* Return the number of ports of a device, or 0 if the device cannot be opened. */
+static int count_ports(const struct trib_verbs_api *api, struct ibv_device *device)
+{
+    struct ibv_context *context = api->ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    if (!context)
+        return 0;
+    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
+    (void)api->ibv_close_device(context);
+    return n;
 }
 
 static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted,
                                 struct ibv_device *device)
 {
     char text[VERBS_PORT_TEXT];
-    uint32_t active;
 
     if (!wanted->number)
         return TRIB_OK;
-    int n = trib_verbs_count_ports(&v->api, device, &active);
+    int n = count_ports(&v->api, device);
     if (n >= wanted->number || n == 0) /* 0: opening the device will fail and report
                                         * why */
         return TRIB_OK;
@@ -307,11 +319,31 @@ static trib_status_t check_port(struct verbs *v, const struct verbs_port *wanted
                      n == 1 ? "" : "s");
 }
 
+/* Return true if none of the wanted devices can be opened. librdmacm does not tell: it
+ * then behaves as if they had no address. */
+static bool cannot_open(struct verbs *v, const struct verbs_port *wanted,
+                        struct ibv_device **list, char *why, size_t bytes)
+{
+    *why = '\0';
+    for (int i = 0; list[i]; i++) {
+        if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
+            continue;
+        struct ibv_context *context = v->api.ibv_open_device(list[i]);
+        if (context) {
+            (void)v->api.ibv_close_device(context);
+            return false;
+        }
+        snprintf(why, bytes, "%s cannot be opened: %m%s", list[i]->name,
+                 trib_verbs_errno_cure(errno));
+    }
+    return *why != '\0';
+}
+
 static trib_status_t choose_from(struct verbs *v, const struct verbs_port *wanted,
                                  struct ibv_device **list)
 {
     struct ibv_device *there = NULL;
-    char names[128] = "";
+    char names[128] = "", why[300];
 
     for (int i = 0; list[i]; i++) {
         size_t len = strlen(names);
@@ -330,6 +362,8 @@ static trib_status_t choose_from(struct verbs *v, const struct verbs_port *wante
     choose_by_rdmacm(v, wanted, names);
     if (!*v->no_rdmacm)
         return open_chosen(v, list);
+    if (cannot_open(v, wanted, list, why, sizeof(why)))
+        return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", why);
     if (v->connect == VERBS_BY_RDMACM && there)
         v->unfit = missing_feature(there) != NULL;
     if (v->connect == VERBS_BY_RDMACM)
@@ -353,46 +387,6 @@ trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted
     if (list)
         v->api.ibv_free_device_list(list);
     return status;
-}
-
-/* Append the names of a device's ports as verbs:device= accepts them. */
-static void append_ports(const struct trib_verbs_api *api, struct ibv_device *device,
-                         char *text, size_t bytes)
-{
-    uint32_t active;
-    int n = trib_verbs_count_ports(api, device, &active);
-
-    if (n < 2)
-        trib_text_append(text, bytes, "%s%s", *text ? ", " : "", device->name);
-    for (int port = 1; port <= n && n > 1; port++)
-        trib_text_append(text, bytes, "%s%s:%d", *text ? ", " : "", device->name, port);
-}
-
-void trib_verbs_devices(char *text, size_t bytes)
-{
-    const struct verbs_port any = {.number = 0};
-    struct verbs v = {0}; /* only the fields that ask_manager uses */
-    struct ibv_device **list = NULL;
-
-    text[0] = '\0';
-    if (trib_verbs_present()) {
-        if (!trib_verbs_load(&v.api, text, bytes))
-            return;
-        text[0] = '\0';
-        list = v.api.ibv_get_device_list(NULL);
-    }
-    for (int i = 0; list && list[i]; i++)
-        append_ports(&v.api, list[i], text, bytes);
-    if (text[0]) {
-        choose_by_rdmacm(&v, &any, "");
-        trib_text_append(text, bytes, " (by %s)", *v.no_rdmacm ? "GIDs" : "librdmacm");
-    } else {
-        trib_text_append(text, bytes, "no RDMA device");
-    }
-    if (v.events)
-        v.api.rdma_destroy_event_channel(v.events);
-    if (list)
-        v.api.ibv_free_device_list(list);
 }
 
 /* Set the receives of each inlet without an SRQ. */
@@ -449,9 +443,8 @@ static trib_status_t choose_sizes(struct verbs *v, const struct ibv_device_attr 
 static trib_status_t no_queue(struct verbs *v, const char *what, uint32_t entries)
 {
     return trib_fail(v->err, errno == ENOMEM ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
-                     "verbs: cannot create a %s of %u entries on %s: %m%s%s", what,
-                     entries, v->device, errno == ENOMEM ? "; " : "",
-                     errno == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+                     "verbs: cannot create a %s of %u entries on %s: %m%s", what,
+                     entries, v->device, trib_verbs_errno_cure(errno));
 }
 
 /* Check now; otherwise the first connection would fail in the middle of an

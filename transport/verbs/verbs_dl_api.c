@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/library.h"
 #include "base/memlock.h"
+#include "base/numa.h"
 #include "transport/common/net_addr.h"
 
 #define SYMBOL(call) {.name = #call, .at = offsetof(struct trib_verbs_api, call)},
@@ -65,12 +66,18 @@ static int default_tos(const char *device, int port)
     return end == text || tos < 0 || tos > UINT8_MAX ? -1 : (int)tos;
 }
 
+static int distance(const struct ibv_device *device)
+{
+    return trib_numa_distance("", trib_numa_node("", device->ibdev_path));
+}
+
 bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
 {
     memset(api, 0, sizeof(*api));
     api->own_addresses = trib_net_own;
     api->memlock = trib_memlock_read;
     api->default_tos = default_tos;
+    api->distance = distance;
     if (!trib_library_open("libibverbs.so.1", ibverbs,
                            sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
         return false;

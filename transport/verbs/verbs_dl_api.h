@@ -90,6 +90,8 @@ struct trib_verbs_api {
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
     /* the default traffic class of a RoCE port; -1: unknown */
     int (*default_tos)(const char *device, int port);
+    /* from this thread's CPUs, as trib_numa_distance */
+    int (*distance)(const struct ibv_device *device);
 };
 
 /**

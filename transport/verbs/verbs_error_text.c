@@ -3,10 +3,12 @@
  * verbs: error messages. Each status has a clause for PEER_LOST and advice for the log:
  * likely causes and what to run.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memlock.h"
 #include "transport/verbs/verbs.h"
 
 enum { ADDRESSES_MAX = 64 };
@@ -215,4 +217,23 @@ void trib_verbs_explain_status(struct verbs *v, int peer, enum ibv_wc_status sta
     else
         snprintf(why, TRIB_WHY_MAX, "%.80s, to %.40s over %.20s",
                  trib_verbs_status_text(status).clause, there, v->label);
+}
+
+const char *trib_verbs_errno_cure(int error)
+{
+    switch (error) {
+    case ENOMEM:
+        return "; " TRIB_MEMLOCK_CURE;
+    case EAGAIN: /* the kernel's answer at the limit of a cgroup */
+        return "; the RDMA limit of this process's cgroup is reached: raise "
+               "hca_handle and hca_object in its rdma.max";
+    case EACCES:
+    case EPERM:
+        return "; allow this user to read and write /dev/infiniband/uverbs*";
+    case ENOENT:
+    case ENODEV:
+        return "; load ib_uverbs, and pass /dev/infiniband to containers";
+    default:
+        return "";
+    }
 }

@@ -68,6 +68,15 @@ static int prefix_of(const struct verbs_gid *gid)
     return scope_of(gid) == SCOPE_V4 ? 96 + 24 : 64;
 }
 
+void trib_verbs_gid_net(const struct verbs_gid *gid, uint8_t net_out[16])
+{
+    const int prefix = prefix_of(gid);
+
+    memcpy(net_out, gid->bytes, 16);
+    for (int bit = prefix; bit < 128; bit++)
+        net_out[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+}
+
 static bool one_subnet(const struct verbs_gid *a, const struct verbs_gid *b)
 {
     int bits = common_bits(a->bytes, b->bytes);

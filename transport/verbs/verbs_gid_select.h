@@ -90,6 +90,10 @@ bool trib_verbs_gid_usable(const struct verbs_gid *gid, enum verbs_layer layer);
 /** trib_verbs_gid_routable - return true if a GID is neither empty nor link-local. */
 bool trib_verbs_gid_routable(const struct verbs_gid *gid);
 
+/** trib_verbs_gid_net - write the network of a GID: its address without the bits of the
+ * host. */
+void trib_verbs_gid_net(const struct verbs_gid *gid, uint8_t net_out[16]);
+
 /** trib_verbs_way_text - return a clause, such as "RoCE v2, same subnet". */
 const char *trib_verbs_way_text(enum verbs_way way);
 

@@ -6,9 +6,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/verbs/verbs.h"
 
@@ -62,9 +65,37 @@ static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
     return 0;
 }
 
+bool trib_verbs_ip_chosen(const struct verbs *v, const uint8_t ip[16])
+{
+    const struct trib_net_choice *choice = &v->local.ways.choice;
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX], other = {.prefix = 128};
+    uint8_t wire[16];
+    int n = choice->n ? trib_own_ips(own, TRIB_OWN_IPS_MAX) : 0;
+
+    for (int i = 0; i < n; i++) {
+        memcpy(wire, own[i].ip, sizeof(wire));
+        trib_net_set_link(wire, 0);
+        if (memcmp(wire, ip, sizeof(wire)) == 0 && trib_net_chosen(choice, &own[i]))
+            return true;
+    }
+    /* The network device may be in another network namespace. */
+    memcpy(other.ip, ip, sizeof(other.ip));
+    return trib_net_chosen(choice, &other);
+}
+
+/* Return true if the settings allow a GID. InfiniBand's are no IP addresses. */
+static bool is_chosen(const struct verbs *v, const struct verbs_gid *gid)
+{
+    const bool v1 = gid->type == VERBS_GID_ROCE_V1, ib = gid->type == VERBS_GID_IB;
+
+    return (v->gid < 0 || gid->index == v->gid) &&
+           (!v->roce || ib || v1 == (v->roce == 1)) &&
+           (ib || trib_verbs_ip_chosen(v, gid->bytes));
+}
+
 /* If there are too many, routable GIDs come first. */
-static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t port,
-                         struct verbs_gid_table *out)
+static void take_entries(const struct verbs *v, const struct ibv_gid_entry *entries,
+                         ssize_t n, uint8_t port, struct verbs_gid_table *out)
 {
     struct ifaddrs *list = NULL;
 
@@ -76,7 +107,7 @@ static void take_entries(const struct ibv_gid_entry *entries, ssize_t n, uint8_t
             memcpy(gid.bytes, entries[i].gid.raw, sizeof(gid.bytes));
             if (entries[i].port_num != port || entries[i].gid_index > INDEX_MAX ||
                 !trib_verbs_gid_usable(&gid, (enum verbs_layer)out->layer) ||
-                trib_verbs_gid_routable(&gid) != (pass == 0))
+                trib_verbs_gid_routable(&gid) != (pass == 0) || !is_chosen(v, &gid))
                 continue;
             gid.prefix = prefix_of(list, gid.bytes);
             out->gid[out->n++] = gid;
@@ -107,7 +138,7 @@ static int read_gids(struct verbs *v, struct ibv_context *context, uint8_t port,
     ssize_t n =
         v->api._ibv_query_gid_table(context, entries, most, 0, sizeof(*entries));
     if (n > 0)
-        take_entries(entries, n, port, out);
+        take_entries(v, entries, n, port, out);
     free(entries);
     return n < 0 ? (int)-n : 0;
 }
@@ -129,4 +160,42 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
     out->mtu = (uint8_t)attr.active_mtu;
     out->grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
     return read_gids(v, context, port, out);
+}
+
+/* Return true if a network device of this RDMA device is in the user's networks. */
+static bool link_chosen(const struct verbs *v, const struct ibv_device *device)
+{
+    const struct trib_net_choice *choice = &v->local.ways.choice;
+    struct trib_own_ip own[TRIB_OWN_IPS_MAX];
+    char path[PATH_MAX];
+    int n = trib_own_ips(own, TRIB_OWN_IPS_MAX);
+
+    for (int i = 0; i < n; i++) {
+        int bytes = snprintf(path, sizeof(path), "%s/device/net/%s", device->ibdev_path,
+                             own[i].name);
+        if (bytes > 0 && (size_t)bytes < sizeof(path) && access(path, F_OK) == 0 &&
+            trib_net_chosen(choice, &own[i]))
+            return true;
+    }
+    return false;
+}
+
+bool trib_verbs_port_chosen(struct verbs *v, struct ibv_context *context, uint8_t port)
+{
+    struct verbs_gid_table table;
+
+    if (v->gid < 0 && !v->roce && !v->local.ways.choice.n)
+        return true;
+    if (trib_verbs_gid_table_read(v, context, port, &table) != 0)
+        return true; /* the addresses of librdmacm tell */
+    return table.layer == VERBS_ETHERNET || v->gid >= 0
+               ? table.n > 0
+               : !v->local.ways.choice.n || link_chosen(v, context->device);
+}
+
+void trib_verbs_set_choice(struct verbs *v, const struct verbs_params *s)
+{
+    v->local.ways = s->ways;
+    v->gid = (int)s->gid;
+    v->roce = (int)s->roce;
 }

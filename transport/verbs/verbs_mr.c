@@ -123,10 +123,10 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
             out);
     bool memory = errno == ENOMEM || errno == EAGAIN;
     return trib_fail(v->err, memory ? TRIB_ERR_NO_MEMORY : TRIB_ERR_SYSTEM,
-                     "verbs: cannot register %s at %p with %s: %m%s%s",
+                     "verbs: cannot register %s at %p with %s: %m%s",
                      trib_size_format(len, size), ptr, v->label,
-                     memory ? "; " : ": is it mapped and writable?",
-                     memory ? TRIB_MEMLOCK_CURE : "");
+                     memory ? trib_verbs_errno_cure(errno)
+                            : ": is it mapped and writable?");
 }
 
 /* The exporter pins the memory, so the locked-memory limit does not apply. */

@@ -8,126 +8,26 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/config.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs.h"
-
-enum { DEVICES_MAX = 32 };
+#include "transport/verbs/verbs_select.h"
 
 struct devices {
     const struct verbs_params *params;
     struct multirail_plan plan;
+    bool all; /* each device must open: the user has named it */
     int n;
     struct verbs_port at[MULTIRAIL_MAX];
 };
-
-/* Parse "NAME" or "NAME:PORT". */
-static bool read_port(const char *text, size_t len, struct verbs_port *out)
-{
-    const char *colon = memchr(text, ':', len);
-    size_t name = colon ? (size_t)(colon - text) : len;
-    int number = 0;
-
-    if (name == 0 || name >= sizeof(out->device))
-        return false;
-    for (size_t i = name + 1; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || number > UINT8_MAX)
-            return false;
-        number = 10 * number + text[i] - '0';
-    }
-    if (colon && (number < 1 || number > UINT8_MAX))
-        return false;
-    *out = (struct verbs_port){.number = (uint8_t)number};
-    memcpy(out->device, text, name);
-    return true;
-}
-
-/* Check that the last port of the list is not listed before. A name without a port
- * matches any port. */
-static trib_status_t check_last(const struct devices *d, struct trib_error *err)
-{
-    const struct verbs_port *last = &d->at[d->n - 1];
-    char one[VERBS_PORT_TEXT], two[VERBS_PORT_TEXT];
-
-    for (int i = 0; i + 1 < d->n; i++) {
-        const struct verbs_port *p = &d->at[i];
-        if (strcmp(p->device, last->device) != 0 ||
-            (p->number && last->number && p->number != last->number))
-            continue;
-        trib_verbs_port_text(p, one);
-        trib_verbs_port_text(last, two);
-        if (p->number != last->number)
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "verbs:device= lists %s and %s, which may be one port: "
-                             "name the ports, as in %s:1,%s:2",
-                             one, two, p->device, p->device);
-        return trib_fail(err, TRIB_ERR_CONFIG,
-                         "verbs:device= lists %s twice: each port is one rail", one);
-    }
-    return TRIB_OK;
-}
-
-/* Read the list of named devices, in their order. */
-static trib_status_t read_list(const char *text, struct devices *d,
-                               struct trib_error *err)
-{
-    const char *all = text;
-    trib_status_t status = TRIB_OK;
-
-    while (*text && status == TRIB_OK) {
-        size_t len = strcspn(text, ",");
-        if (d->n == MULTIRAIL_MAX)
-            return trib_fail(err, TRIB_ERR_CONFIG,
-                             "verbs:device=%.100s: at most %d devices or ports", all,
-                             MULTIRAIL_MAX);
-        if (!read_port(text, len, &d->at[d->n]))
-            return trib_fail(
-                err, TRIB_ERR_CONFIG,
-                "verbs:device=%.*s is neither a device nor a port, such as mlx5_0 or "
-                "mlx5_0:1",
-                (int)(len < 100 ? len : 100), text);
-        d->n++;
-        status = check_last(d, err);
-        text += len + (text[len] == ',');
-    }
-    return status;
-}
-
-/* Find the active ports, if there are several. The first port of each device comes
- * first, because ports of one device share its memory bandwidth. A device with one
- * active port is listed without a port number. */
-static void find_ports(struct devices *d, int max)
-{
-    uint32_t active[DEVICES_MAX] = {0};
-    struct trib_verbs_api api;
-    char why[200];
-    int n = 0;
-
-    if (!trib_verbs_present() || !trib_verbs_load(&api, why, sizeof(why)))
-        return; /* opening a device reports the reason */
-    struct ibv_device **list = api.ibv_get_device_list(&n);
-    n = n < DEVICES_MAX ? n : DEVICES_MAX;
-    for (int i = 0; list && i < n; i++)
-        (void)trib_verbs_count_ports(&api, list[i], &active[i]);
-    for (int nth = 0; list && nth < MULTIRAIL_MAX; nth++) {
-        for (int i = 0; i < n && d->n < max; i++) {
-            bool only = nth == 0 && __builtin_popcount(active[i]) == 1;
-            if (!active[i])
-                continue;
-            struct verbs_port *at = &d->at[d->n++];
-            at->number = only ? 0 : (uint8_t)__builtin_ctz(active[i]);
-            snprintf(at->device, sizeof(at->device), "%s", list[i]->name);
-            active[i] &= active[i] - 1;
-        }
-    }
-    if (list)
-        api.ibv_free_device_list(list);
-}
 
 /* Get the netmask of an interface that has address `ip`. Return false if it has another
  * one. */
@@ -245,6 +145,43 @@ void trib_verbs_choices(const struct verbs *v, const struct trib_address *blob,
     }
 }
 
+/* Return a number that identifies the port's network, or 0 if unknown: by its address,
+ * by its best GID, or by InfiniBand's subnet. */
+static uint64_t port_net(struct verbs *v)
+{
+    struct verbs_gid_table table;
+    const struct verbs_gid *best = NULL;
+    const uint64_t number = v->n_ips ? net_of(&v->ip[0]) : 0;
+    struct verbs_ip net;
+
+    if (number)
+        return number;
+    if (trib_verbs_gid_table_read(v, v->context, v->port_num, &table) != 0)
+        return 0;
+    for (int i = 0; i < table.n; i++) {
+        const struct verbs_gid *gid = &table.gid[i];
+        if (trib_verbs_gid_routable(gid) &&
+            (!best || (trib_net_is_v4(gid->bytes) && !trib_net_is_v4(best->bytes))))
+            best = gid;
+    }
+    if (table.layer == VERBS_INFINIBAND)
+        return table.n ? trib_digest_seeded(table.gid[0].bytes, 8, VERBS_INFINIBAND)
+                       : 0;
+    if (!best)
+        return 0;
+    trib_verbs_gid_net(best, net.bytes);
+    return trib_digest_seeded(&net, sizeof(net), 0);
+}
+
+static uint32_t port_speed(struct verbs *v)
+{
+    struct ibv_port_attr attr = {0};
+
+    return v->api.ibv_query_port(v->context, v->port_num, (void *)&attr) == 0
+               ? trib_verbs_port_mbps(v->context->device, v->port_num, &attr)
+               : 0;
+}
+
 static trib_status_t open_rail(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
@@ -253,9 +190,11 @@ static trib_status_t open_rail(void *arg, int rail,
     trib_status_t status = trib_verbs_open_one(opts, d->params, &d->at[rail], out);
 
     assert(rail >= 0 && rail < d->n);
-    if (status == TRIB_OK && verbs_of(*out)->n_ips)
-        d->plan.net[rail] = net_of(&verbs_of(*out)->ip[0]);
-    return status;
+    if (status != TRIB_OK)
+        return status;
+    d->plan.net[rail] = port_net(verbs_of(*out));
+    d->plan.speed[rail] = port_speed(verbs_of(*out));
+    return TRIB_OK;
 }
 
 static trib_status_t open_several(const struct trib_transport_opts *opts,
@@ -266,7 +205,7 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .name = "verbs",
         .n = d->n,
         .confirms = true,
-        .skips = !d->params->device[0],
+        .skips = !d->all,
         .open = open_rail,
         .arg = d,
         .same_net = same_net,
@@ -282,20 +221,180 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
     return trib_multirail_make(opts, &d->plan, out);
 }
 
+/* None of the host's ports may be used. */
+static trib_status_t fail_none(const struct trib_transport_opts *opts,
+                               const struct verbs_ports *ports)
+{
+    char text[400] = "";
+
+    trib_verbs_skipped_text(ports, text, sizeof(text));
+    if (opts->unfit_out)
+        *opts->unfit_out = true;
+    return trib_fail(opts->err, TRIB_ERR_UNSUPPORTED,
+                     "verbs: no RDMA port of this host can be used: %s", text);
+}
+
+/* Open the first port that opens, in order of preference. */
+static trib_status_t open_first(const struct trib_transport_opts *opts,
+                                const struct verbs_params *params,
+                                const struct verbs_ports *ports,
+                                struct trib_transport **out)
+{
+    trib_status_t status = TRIB_ERR_UNSUPPORTED;
+
+    assert(ports->n_taken == 1);
+    for (int i = 0; i < ports->n_usable; i++) {
+        const struct verbs_port at =
+            trib_verbs_candidate_port(&ports->of[ports->order[i]]);
+        trib_error_clear(opts->err);
+        status = trib_verbs_open_one(opts, params, &at, out);
+        if (status == TRIB_OK)
+            return TRIB_OK;
+    }
+    return status;
+}
+
+static trib_status_t open_chosen(const struct trib_transport_opts *opts,
+                                 const struct verbs_params *params,
+                                 const struct verbs_ports *ports,
+                                 struct trib_transport **out)
+{
+    struct devices d = {.params = params};
+    char skipped[400] = "";
+
+    trib_verbs_skipped_text(ports, skipped, sizeof(skipped));
+    if (skipped[0])
+        trib_log(opts->log, TRIB_LOG_INFO, "verbs", "not used: %s", skipped);
+    if (ports->n_taken == 1)
+        return open_first(opts, params, ports, out);
+    for (int i = 0; i < ports->n_taken; i++)
+        d.at[d.n++] = trib_verbs_candidate_port(&ports->of[ports->order[i]]);
+    return open_several(opts, &d, out);
+}
+
+/* Open exactly the ports that the user has named. */
+static trib_status_t open_named(const struct trib_transport_opts *opts,
+                                const struct verbs_params *params,
+                                struct trib_transport **out)
+{
+    struct devices d = {.params = params, .all = true};
+
+    assert(params->list.exact && params->list.n <= MULTIRAIL_MAX);
+    for (int i = 0; i < params->list.n; i++)
+        d.at[d.n++] = params->list.of[i].at;
+    return d.n > 1 ? open_several(opts, &d, out)
+                   : trib_verbs_open_one(opts, params, &d.at[0], out);
+}
+
+/* Give `v` the library and the settings. Return false if the library cannot be
+ * loaded. */
+static bool load(const struct verbs_params *params, struct verbs *v, char why[200])
+{
+    *v = (struct verbs){.connect = params->connect};
+    *why = '\0';
+    if (!trib_verbs_present() || !trib_verbs_load(&v->api, why, 200))
+        return false;
+    trib_verbs_set_choice(v, params);
+    return true;
+}
+
+static trib_status_t find_ports(const struct trib_transport_opts *opts,
+                                const struct verbs_params *params, struct verbs *v,
+                                struct verbs_ports *out)
+{
+    const struct verbs_wish wish = {.list = &params->list,
+                                    .v = v,
+                                    .rails = (int)params->rails,
+                                    .place = opts->place};
+
+    return trib_verbs_find_ports(&wish, opts->log, out, opts->err);
+}
+
+/* Return true if the user restricts the ports. */
+static bool is_choosy(const struct verbs_params *s)
+{
+    return s->list.n || s->ways.choice.n || s->gid >= 0 || s->roce;
+}
+
+/* List the ports as verbs:device= accepts them, and those that are not taken. */
+static void describe(const struct verbs_ports *ports, bool by_manager, char *text,
+                     size_t bytes)
+{
+    char one[VERBS_PORT_TEXT];
+
+    for (int i = 0; i < ports->n_taken; i++) {
+        const struct verbs_candidate *c = &ports->of[ports->order[i]];
+        const struct verbs_port port = trib_verbs_candidate_port(c);
+        trib_text_append(text, bytes, "%s%s", i ? ", " : "",
+                         trib_verbs_port_text(&port, one));
+        if (c->mbps)
+            trib_text_append(text, bytes, " %g Gbit/s", c->mbps / 1000.0);
+    }
+    if (ports->n_taken)
+        trib_text_append(text, bytes, " (by %s)", by_manager ? "librdmacm" : "GIDs");
+    if (ports->n_taken == ports->n)
+        return;
+    trib_text_append(text, bytes, "%snot used: ", *text ? "; " : "");
+    trib_verbs_skipped_text(ports, text, bytes);
+}
+
 trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
                                   const struct verbs_params *params,
                                   struct trib_transport **out)
 {
-    struct devices d = {.params = params};
-    trib_status_t status = read_list(params->device, &d, opts->err);
+    const struct verbs_port any = {.number = 0};
+    struct verbs v;
+    char why[200];
 
-    if (status != TRIB_OK)
-        return status;
-    if (d.n > params->rails)
-        d.n = (int)params->rails;
-    if (!params->device[0] && params->rails > 1)
-        find_ports(&d, (int)params->rails);
-    if (d.n > 1)
-        return open_several(opts, &d, out);
-    return trib_verbs_open_one(opts, params, &d.at[0], out);
+    if (params->list.exact && params->list.n <= params->rails)
+        return open_named(opts, params, out);
+    if (!load(params, &v, why)) /* opening a device reports the reason */
+        return trib_verbs_open_one(opts, params, &any, out);
+    struct verbs_ports *ports = malloc(sizeof(*ports));
+    if (!ports)
+        return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    trib_status_t status = find_ports(opts, params, &v, ports);
+    if (status == TRIB_OK && ports->n_taken)
+        status = open_chosen(opts, params, ports, out);
+    else if (status == TRIB_OK && ports->n && is_choosy(params))
+        status = fail_none(opts, ports);
+    else if (status == TRIB_OK)
+        status = trib_verbs_open_one(opts, params, &any, out);
+    free(ports);
+    return status;
+}
+
+/* Return the reason if the parameters are wrong for this host's devices. */
+static trib_status_t describe_host(const struct verbs_params *params,
+                                   struct trib_error *err, char *text, size_t bytes)
+{
+    const struct trib_transport_opts opts = {.size = 1, .err = err};
+    struct verbs_ports *ports = malloc(sizeof(*ports));
+    trib_status_t status = TRIB_OK;
+    struct verbs v;
+    char why[200];
+
+    if (!ports || !load(params, &v, why)) {
+        snprintf(text, bytes, "%s", ports ? why : "out of memory");
+    } else {
+        status = find_ports(&opts, params, &v, ports);
+        if (status == TRIB_OK)
+            describe(ports, trib_verbs_has_manager(&v), text, bytes);
+    }
+    free(ports);
+    return status;
+}
+
+void trib_verbs_devices(const char *text, char *out, size_t bytes)
+{
+    struct trib_error err = {0};
+    const struct trib_transport_opts opts = {.size = 1, .params = text, .err = &err};
+    struct verbs_params params;
+
+    out[0] = '\0';
+    if (trib_verbs_parse(&opts, &params) != TRIB_OK ||
+        describe_host(&params, &err, out, bytes) != TRIB_OK)
+        snprintf(out, bytes, "%s", trib_error_text(&err));
+    else if (!out[0])
+        snprintf(out, bytes, "no RDMA device");
 }

@@ -17,7 +17,6 @@
 
 #include "base/dial.h"
 #include "base/log.h"
-#include "base/memlock.h"
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
 
@@ -205,9 +204,8 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
     errno = error;
     if (error)
         return fail(d, TRIB_ERR_NO_RESOURCE,
-                    "cannot create a queue pair of %u requests on %s: %m%s%s", v->depth,
-                    v->label, error == ENOMEM ? "; " : "",
-                    error == ENOMEM ? TRIB_MEMLOCK_CURE : "");
+                    "cannot create a queue pair of %u requests on %s: %m%s", v->depth,
+                    v->label, trib_verbs_errno_cure(error));
     d->request.hello = (struct verbs_hello){
         .magic = VERBS_MAGIC,
         .version = VERBS_VERSION,

@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "transport/params.h"
 #include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_select.h"
 
 enum {
     DEPTH_MAX = 4096,
@@ -41,10 +42,22 @@ static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
                      "verbs: connect=%s must be auto, rdmacm or gid", text);
 }
 
+/* librdmacm chooses GIDs by itself. */
+static trib_status_t select_gids(struct verbs_params *s, struct trib_error *err)
+{
+    if (s->connect == VERBS_BY_RDMACM)
+        return trib_fail(err, TRIB_ERR_CONFIG,
+                         "verbs: gid= and roce= do not go with connect=rdmacm, because "
+                         "librdmacm chooses the GIDs");
+    s->connect = VERBS_BY_GID;
+    return TRIB_OK;
+}
+
 trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                struct verbs_params *s)
 {
     char connect[16] = "auto", net[TRIB_NET_TEXT_BYTES] = "";
+    char device[VERBS_LIST_TEXT] = "";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
@@ -52,7 +65,9 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "receives", .min = 64, .max = 65536, .value = &s->receives},
         {.name = "reach_ms", .min = 100, .max = 600000, .value = &s->reach_ms},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
-        {.name = "device", .text = s->device, .max = sizeof(s->device), .list = true},
+        {.name = "device", .text = device, .max = sizeof(device), .list = true},
+        {.name = "gid", .min = 0, .max = UINT8_MAX, .value = &s->gid},
+        {.name = "roce", .min = 1, .max = 2, .value = &s->roce},
         {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
@@ -70,14 +85,21 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .receives = 4096,
                                .rails = MULTIRAIL_MAX,
                                .reach_ms = REACH_MS,
+                               .gid = -1,
                                .watch = 1,
                                .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
     if (s->port && s->port + s->ports > 65536)
         s->ports = 65536 - s->port;
+    if (status == TRIB_OK || status == TRIB_INPROGRESS) {
+        trib_status_t list = trib_verbs_read_list(device, &s->list, opts->err);
+        status = list == TRIB_OK ? status : list;
+    }
     if (status == TRIB_OK)
         status = parse_connect(connect, &s->connect, opts->err);
+    if (status == TRIB_OK && (s->gid >= 0 || s->roce))
+        status = select_gids(s, opts->err);
     return status == TRIB_OK
                ? trib_net_ways_init(&s->ways, "verbs", net, opts->met, opts->err)
                : status;
@@ -139,6 +161,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
     v->connect = s->connect;
     v->traffic = s->traffic;
+    trib_verbs_set_choice(v, s);
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     pthread_mutex_init(&v->links, NULL);
@@ -214,15 +237,10 @@ static bool may_use_oob(struct verbs *v)
 }
 
 /* Add advice to the error message, which names the device and the missing feature. */
-static void advise_unfit(struct verbs *v, const struct trib_transport_opts *opts,
-                         trib_status_t status)
+static void advise_unfit(struct verbs *v, trib_status_t status)
 {
     char text[400];
 
-    if (opts->unfit_out) {
-        *opts->unfit_out = true;
-        return;
-    }
     snprintf(text, sizeof(text), "%s", v->err ? trib_error_text(v->err) : "");
     trib_error_clear(v->err);
     (void)trib_fail(v->err, status, "%s; use another device or TRIB_TRANSPORT=auto",
@@ -267,8 +285,10 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
     if (status != TRIB_OK) {
-        if (v->unfit)
-            advise_unfit(v, opts, status);
+        if (v->unfit && !opts->unfit_out)
+            advise_unfit(v, status);
+        if (opts->unfit_out)
+            *opts->unfit_out = trib_verbs_present();
         take_down(v);
         return status;
     }

@@ -14,6 +14,12 @@
 
 trib_status_t trib_verbs_no_device(struct verbs *v)
 {
+    if (trib_verbs_present())
+        return trib_fail(
+            v->err, TRIB_ERR_UNSUPPORTED,
+            "verbs: /sys/class/infiniband has devices, but libibverbs finds none; load "
+            "ib_uverbs, pass /dev/infiniband to containers, allow this user to read "
+            "and write it, and install ibverbs-providers");
     return trib_fail(
         v->err, TRIB_ERR_UNSUPPORTED,
         "verbs: this host has no RDMA device; load the adapter's driver and ib_uverbs, "

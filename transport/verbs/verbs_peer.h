@@ -215,6 +215,7 @@ struct verbs {
     char label[VERBS_PORT_TEXT]; /* device name in messages: "mlx5_0", or "mlx4_0:2" */
     bool one_port; /* do not use the device's other ports */
     enum verbs_connect connect;
+    int gid, roce; /* GID index, -1: any; RoCE version, 0: any */
     char no_rdmacm[240]; /* why librdmacm is not used; "": it is used */
     bool unfit; /* open failed because the device lacks a feature */
     uint8_t port_num; /* of the device */

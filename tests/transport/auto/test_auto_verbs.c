@@ -49,34 +49,81 @@ TEST(test_no_device, clean, nothing_left)
     assert_int_equal(pair.lines, 0);
 }
 
-/* A device that cannot do what verbs needs: the job goes by tcp, and the first rank
- * of the host warns, by name and cause, if ranks of other hosts are reached. */
+static void exchange_caps(struct pair *pair, const struct trib_address address[2])
+{
+    uint32_t caps[2];
+
+    for (int side = 1; side >= 0; side--)
+        assert_ok(pair->t[side]->ops->caps(pair->t[side], address, &caps[side]));
+    for (int side = 0; side < 2; side++)
+        pair->t[side]->ops->agree(pair->t[side], caps);
+}
+
+/* A device that cannot be used: the job goes by tcp, and the first rank of the host
+ * warns, by cause and cure, if ranks of other hosts are reached. */
 TEST(test_unfit, clean, nothing_left)
 {
     static const char *const texts[] = {FAR, "auto", "auto:far=tcp,ranks_per_host=1"};
+    static const char *const whys[] = {
+        "fake0 is an iWARP device",
+        "libibverbs.so.1: cannot open shared object file; install rdma-core",
+        "port 1 of fake0 is not active: check its cable",
+        "fake0 cannot be opened: Resource temporarily unavailable; the RDMA limit of "
+        "this process's cgroup is reached: raise hca_handle",
+        "no RDMA port of this host can be used: fake0 (no address selected by gid=",
+    };
 
-    for (int i = 0; i < 3; i++) {
-        struct trib_address address[2];
-        struct trib_blob region[2];
-        struct pair pair;
-        uint32_t caps[2];
-        fake_verbs_reset()->iwarp = true;
-        open_apart(&pair, texts[i], address, region);
-        for (int side = 1; side >= 0; side--)
-            assert_ok(pair.t[side]->ops->caps(pair.t[side], address, &caps[side]));
-        assert_int_equal(pair.lines, i == 0); /* rank 0's */
-        if (i == 0) {
-            contains(pair.logged,
-                     "tcp is used for ranks of other hosts instead of verbs: fake0 ");
-            contains(pair.logged, "iWARP");
+    for (int lack = 0; lack < 5; lack++) {
+        for (int i = 0; i < 3; i++) {
+            struct fake_verbs_opts *opts = fake_verbs_reset();
+            struct trib_address address[2];
+            struct trib_blob region[2];
+            struct pair pair;
+            char text[64];
+            opts->iwarp = lack == 0;
+            opts->no_library = lack == 1;
+            opts->port_down = lack == 2;
+            opts->open_errno = lack == 3 ? EAGAIN : 0;
+            snprintf(text, sizeof(text), "%s%s", texts[i],
+                     lack < 4 ? ""
+                     : i == 1 ? ":gid=99"
+                              : ",gid=99");
+            open_apart(&pair, text, address, region);
+            pair.lines = 0;
+            exchange_caps(&pair, address);
+            assert_int_equal(pair.lines, i == 0); /* rank 0's */
+            if (i == 0) {
+                contains(pair.logged,
+                         "tcp is used for ranks of other hosts instead of verbs: ");
+                contains(pair.logged, whys[lack]);
+            }
+            join(&pair, 0, address, region);
+            join(&pair, 1, address, region);
+            assert_works(&pair);
+            pair_close(&pair);
         }
-        for (int side = 0; side < 2; side++)
-            pair.t[side]->ops->agree(pair.t[side], caps);
-        join(&pair, 0, address, region);
-        join(&pair, 1, address, region);
-        assert_works(&pair);
-        pair_close(&pair);
     }
+}
+
+/* A device that opens, but all connections fail: the first rank of the host warns. */
+TEST(test_falls_back, clean, nothing_left)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair;
+
+    opts->no_gid_query = true;
+    open_apart(&pair, FAR, address, region);
+    pair.log.level = TRIB_LOG_WARN;
+    exchange_caps(&pair, address);
+    opts->reject = 24;
+    join(&pair, 0, address, region);
+    join(&pair, 1, address, region);
+    assert_int_equal(pair.lines, 1); /* rank 0's */
+    contains(pair.logged, "peer 1 is not reached by verbs");
+    assert_works(&pair);
+    pair_close(&pair);
 }
 
 static void set_trouble(struct fake_verbs_opts *opts, int which)

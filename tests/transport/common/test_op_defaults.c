@@ -16,7 +16,7 @@ TEST(test_nothing)
     size_t len = 7;
     char text[8] = "x";
 
-    trib_no_devices(text, sizeof(text));
+    trib_no_devices("", text, sizeof(text));
     assert_string_equal(text, "");
     trib_no_pinned_limit(NULL, true, &limit);
     assert_true(limit.bytes == SIZE_MAX);

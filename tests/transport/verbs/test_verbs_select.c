@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: which ports a rank uses: by name, network, speed and nearness, and which port
+ * of a peer each goes to.
+ */
+#include "tests/transport/pair.h"
+
+#include "tests/harness/fake_verbs.h"
+#include "transport/backends.h"
+#include "transport/multirail/multirail.h"
+#include "transport/verbs/verbs_select.h"
+
+enum { SDR = 1, EDR = 32, HDR = 64, NDR = 128, X1 = 1, X4 = 2 };
+
+static int devices(void **state)
+{
+    (void)state;
+    fake_verbs_reset()->devices = 8;
+    return 0;
+}
+
+static void set_speed(int device, uint8_t speed, uint8_t width)
+{
+    struct fake_port_opts *opts = fake_verbs_port_opts(0, device, 1);
+
+    opts->active_speed = speed;
+    opts->active_width = width;
+}
+
+/* Open a transport as the rank with this place on its host. */
+static trib_status_t open_at(struct pair *pair, int side, int place, const char *text)
+{
+    struct trib_transport_opts opts = pair_opts(pair, side);
+
+    opts.place = place;
+    trib_error_clear(&pair->err);
+    return trib_transport_open(text, &opts, &pair->t[side]);
+}
+
+static void assert_rails(const char *text, int place, const char *why)
+{
+    struct pair pair = {0};
+    struct trib_route route;
+
+    assert_status(open_at(&pair, 0, place, text), TRIB_OK);
+    struct multirail *r = multirail_of(pair.t[0]);
+    char rails[200] = "";
+    if (pair.t[0]->ops == &trib_multirail_ops) {
+        for (int i = 0; i < r->n; i++)
+            snprintf(rails + strlen(rails), sizeof(rails) - strlen(rails), "%s%s",
+                     i ? " " : "", r->label[i]);
+    } else {
+        snprintf(rails, sizeof(rails), "%s", verbs_of(pair.t[0])->label);
+    }
+    assert_string_equal(rails, why);
+    pair.t[0]->ops->route(pair.t[0], 1, &route);
+    pair.t[0]->ops->close(pair.t[0]);
+}
+
+/* Lists: names, ports, prefixes, all but these. */
+TEST(test_lists, devices, nothing_left)
+{
+    static const struct {
+        const char *text, *rails;
+    } cases[] = {
+        {"verbs:device=fake6,fake1", "fake6 fake1"},
+        {"verbs:device=fake*", "fake0 fake1 fake2 fake3"},
+        {"verbs:device=*,rails=2", "fake0 fake1"},
+        {"verbs:device=fake7,fake*,rails=1", "fake0"},
+        {"verbs:device=fake3,fake4*:1", "fake3 fake4"},
+        {"verbs:device=^fake0", "fake1 fake2 fake3 fake4"},
+        {"verbs:device=^fake0,fake2:1,rails=3", "fake1 fake3 fake4"},
+        {"verbs:device=^fake1*,fake0,rails=2,depth=32", "fake2 fake3"},
+        {"verbs:device=^fake0,fake1,fake2,fake3,fake4,fake5,fake6", "fake7"},
+        {"verbs:device=fake5,fake3,fake4,rails=2", "fake5 fake3"},
+        {"verbs:device=fake6,fake5,fake4,fake3,fake2,fake1", "fake6 fake5 fake4 fake3"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_rails(cases[i].text, 0, cases[i].rails);
+}
+
+TEST(test_wrong_lists, devices, nothing_left)
+{
+    static const char has[] = "this host has fake0, fake1, fake2, fake3, fake4, fake5,";
+
+    pair_refuses("verbs:device=mlx5_*", TRIB_ERR_CONFIG, "no RDMA device \"mlx5_*\"");
+    pair_refuses("verbs:device=mlx5_*", TRIB_ERR_CONFIG, has);
+    pair_refuses("verbs:device=fake*,mlx5_0", TRIB_ERR_CONFIG, "no RDMA device \"mlx5");
+    pair_refuses("verbs:device=fake*:2", TRIB_ERR_CONFIG, "no RDMA device \"fake:2*\"");
+    pair_refuses("verbs:device=^", TRIB_ERR_CONFIG, "excludes nothing");
+    pair_refuses("verbs:device=^fake*", TRIB_ERR_UNSUPPORTED,
+                 "fake0 (not selected by device=), fake1 (not selected");
+    pair_refuses("verbs:device=fake0,^fake1", TRIB_ERR_CONFIG, "^fake1 is neither");
+    pair_refuses("verbs:device=fa*ke", TRIB_ERR_CONFIG, "fa*ke is neither");
+    pair_refuses("verbs:device=fake*,fake*", TRIB_ERR_CONFIG, "twice");
+}
+
+/* An unknown name in a list of exclusions is only a warning: hosts may differ. */
+TEST(test_excludes_nothing, devices, nothing_left)
+{
+    struct pair pair = {0};
+
+    fake_verbs_reset()->devices = 2;
+    assert_ok(open_at(&pair, 0, 0, "verbs:device=^mlx5_bond_0"));
+    contains(pair.logged, "\"mlx5_bond_0\" to exclude; this host has fake0, fake1");
+    pair.t[0]->ops->close(pair.t[0]);
+}
+
+/* The same lists under "auto"; ranks of the host keep shared memory. */
+TEST(test_under_auto, devices, nothing_left)
+{
+    static const struct {
+        const char *text, *name, *why;
+    } cases[] = {
+        {"auto:device=fake6,fake1,ranks_per_host=1", "verbs", "another host"},
+        {"auto:ranks_per_host=1,device=^fake0,rails=2", "verbs", "another host"},
+        {"auto:device=fake6,fake1", "shm", "same host"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_route route;
+        struct pair pair;
+        int before[8];
+        for (int k = 0; k < 8; k++)
+            before[k] = fake_verbs_carried(k, 1);
+        pair_open(&pair, cases[i].text, cases[i].text);
+        pair.t[0]->ops->route(pair.t[0], 1, &route);
+        if (strcmp(route.name, cases[i].name) != 0)
+            fail_msg("%s: %s, %s", cases[i].text, route.name, route.why);
+        contains(route.why, cases[i].why);
+        assert_ok(pair_write(&pair, 8, 1));
+        for (int k = 0; k < 8; k++) {
+            const bool chosen =
+                i == 0 ? k == 6 || k == 1 : i == 1 && (k == 1 || k == 2);
+            assert_int_equal(fake_verbs_carried(k, 1) > before[k], chosen);
+        }
+        pair_close(&pair);
+    }
+    pair_refuses("auto:device=mlx5_0", TRIB_ERR_CONFIG, "no RDMA device \"mlx5_0\"");
+    pair_refuses("auto:rails=9", TRIB_ERR_CONFIG, "verbs: rails=9 is not a whole");
+    pair_refuses("auto:device=a*b,near=shm", TRIB_ERR_CONFIG, "a*b is neither");
+    pair_refuses("auto:devices=a", TRIB_ERR_CONFIG,
+                 "auto has no parameter \"devices\"");
+    struct trib_error err = {0};
+    assert_status(trib_transport_check("auto:device=x,y:1,rails=2", &err), TRIB_OK);
+    assert_status(trib_transport_check("auto:device=x:,near=shm", &err),
+                  TRIB_ERR_CONFIG);
+}
+
+/* net= chooses the devices, also of connections by GIDs. */
+TEST(test_networks, devices, nothing_left)
+{
+    pair_refuses("verbs:net=127.0.0.0/16", TRIB_ERR_UNSUPPORTED,
+                 "fake0 (no address selected by net=127.0.0.0/16)");
+    pair_refuses("verbs:net=127.0.0.0/16,connect=gid", TRIB_ERR_UNSUPPORTED,
+                 "fake7 (no address selected by net=127.0.0.0/16)");
+    pair_refuses("verbs:net=127.0.0.0/16,device=fake0,connect=rdmacm",
+                 TRIB_ERR_UNSUPPORTED,
+                 "no IP address of the RDMA device fake0 is in net=127.0.0.0/16");
+    uint8_t own[1][16];
+    char ip[TRIB_IP_TEXT_BYTES], text[100];
+    if (!trib_net_own(own, 1))
+        return; /* a machine without a network */
+    trib_net_text(own[0], ip, sizeof(ip));
+    fake_verbs_gid(5, 3, ip, IBV_GID_TYPE_ROCE_V2);
+    snprintf(text, sizeof(text), "verbs:net=%s", ip);
+    assert_rails(text, 0, "fake5");
+}
+
+/* GID index and RoCE version of all connections. */
+TEST(test_gids, devices, nothing_left)
+{
+    static const struct {
+        const char *text, *by;
+    } cases[] = {
+        {"verbs:device=fake0", "librdmacm"},
+        {"verbs:device=fake0,connect=gid", "GID 3 (10.9.0.1) to"},
+        {"verbs:device=fake0,gid=1", "GID 1 (fe80::"},
+        {"verbs:device=fake0,roce=1", "GID 2 (10.9.0.1) to"},
+        {"verbs:device=fake0,roce=2,gid=3", "GID 3 (10.9.0.1) to"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_route route;
+        struct pair pair;
+        pair_open(&pair, cases[i].text, cases[i].text);
+        pair.t[0]->ops->route(pair.t[0], 1, &route);
+        contains(route.why, cases[i].by);
+        pair_close(&pair);
+    }
+    pair_refuses("verbs:gid=3,connect=rdmacm", TRIB_ERR_CONFIG, "gid= and roce=");
+    pair_refuses("verbs:gid=200", TRIB_ERR_UNSUPPORTED,
+                 "fake0 (no address selected by gid= or roce=)");
+    pair_refuses("verbs:roce=3", TRIB_ERR_CONFIG, "from 1 to 2");
+}
+
+/* Ports under a quarter of the fastest do not join, unless they are named. */
+TEST(test_speeds, devices, nothing_left)
+{
+    fake_verbs_reset()->devices = 4;
+    set_speed(0, EDR, X1);
+    set_speed(1, HDR, X4);
+    set_speed(2, HDR, X1);
+    set_speed(3, NDR, X4);
+    assert_rails("verbs", 0, "fake1 fake3");
+    assert_rails("verbs:device=^fake3", 0, "fake1 fake2");
+    assert_rails("verbs:device=fake*", 0, "fake1 fake3");
+    assert_rails("verbs:device=fake0,fake3", 0, "fake0 fake3");
+    set_speed(3, 0, X4); /* not known */
+    assert_rails("verbs", 0, "fake1 fake2 fake3");
+}
+
+TEST(test_speed_codes)
+{
+    static const struct {
+        uint8_t speed, width;
+        uint32_t mbps;
+    } cases[] = {
+        {1, 1, 2500},     {1, 2, 10000},     {2, 2, 20000},    {4, 2, 40000},
+        {4, 1, 10000},    {8, 2, 40000},     {16, 2, 56000},   {32, 2, 100000},
+        {32, 1, 25000},   {64, 2, 200000},   {64, 16, 100000}, {128, 2, 400000},
+        {128, 4, 800000}, {128, 8, 1200000}, {0, 2, 0},        {3, 2, 0},
+        {32, 3, 0},       {32, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(trib_verbs_mbps(cases[i].speed, cases[i].width),
+                         cases[i].mbps);
+}
+
+/* Of eight ports each rank takes the nearest; equally near ones are spread over the
+ * ranks of the host. */
+TEST(test_near, devices, nothing_left)
+{
+    static const char *const one[] = {"fake4", "fake5", "fake6", "fake7"};
+
+    for (int i = 0; i < 8; i++)
+        fake_verbs_device_opts(0, i)->numa_node = i < 4;
+    assert_rails("verbs", 0, "fake4 fake5 fake6 fake7");
+    assert_rails("verbs", 3, "fake4 fake5 fake6 fake7");
+    for (int place = 0; place < 8; place++)
+        assert_rails("verbs:rails=1", place, one[place % 4]);
+    for (int i = 0; i < 8; i++)
+        fake_verbs_device_opts(0, i)->numa_node = i < 6;
+    assert_rails("verbs", 0, "fake0 fake1 fake6 fake7");
+}
+
+TEST(test_spread, devices, nothing_left)
+{
+    char text[16];
+
+    for (int place = 0; place < 16; place++) {
+        snprintf(text, sizeof(text), "fake%d", place % 8);
+        assert_rails("verbs:rails=1", place, text);
+        assert_rails("verbs", place,
+                     place % 2 ? "fake4 fake5 fake6 fake7" : "fake0 fake1 fake2 fake3");
+    }
+    assert_rails("verbs:device=fake4,fake5,fake6,rails=2", 1, "fake4 fake6");
+}
+
+/* A preferred port that does not open is replaced. */
+TEST(test_next, devices, nothing_left)
+{
+    for (int i = 0; i < FAKE_GIDS; i++)
+        fake_verbs_gid(0, i, NULL, IBV_GID_TYPE_ROCE_V2);
+    assert_rails("verbs:rails=1,connect=gid", 0, "fake1");
+}
+
+/* Rails join ports of one network, though the hosts list them differently: by their
+ * addresses, by GIDs, and on InfiniBand by the subnet. */
+TEST(test_pairs, devices, nothing_left)
+{
+    static const char *const texts[][2] = {
+        {"verbs:device=fake0,fake1", "verbs:device=fake1,fake0"},
+        {"verbs:device=fake0,fake1,connect=gid",
+         "verbs:device=fake1,fake0,connect=gid"},
+        {"verbs:device=fake0,fake1,fake2,connect=gid",
+         "verbs:device=fake2,fake0,connect=gid"},
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct trib_route route[2];
+        struct pair pair;
+        pair_open(&pair, texts[i][0], texts[i][1]);
+        for (int side = 0; side < 2; side++)
+            pair.t[side]->ops->route(pair.t[side], !side, &route[side]);
+        assert_string_equal(route[0].why, route[1].why);
+        pair_close(&pair);
+    }
+}
+
+TEST(test_infiniband_pairs, devices, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_route route[2];
+    struct pair pair;
+
+    fake->devices = 2;
+    fake->infiniband = true;
+    fake->lid = 7;
+    for (int device = 0; device < 2; device++) {
+        char gid[40];
+        snprintf(gid, sizeof(gid), "fec0:0:0:%d::%d", device + 1, device + 1);
+        fake_verbs_gid(device, 0, gid, IBV_GID_TYPE_IB);
+        for (int i = 1; i < FAKE_GIDS; i++)
+            fake_verbs_gid(device, i, NULL, IBV_GID_TYPE_IB);
+    }
+    pair_open(&pair, "verbs:device=fake0,fake1,connect=gid",
+              "verbs:device=fake1,fake0,connect=gid");
+    for (int side = 0; side < 2; side++)
+        pair.t[side]->ops->route(pair.t[side], !side, &route[side]);
+    assert_string_equal(route[0].why, "2 rails: fake0 fake1");
+    assert_string_equal(route[1].why, "2 rails: fake0 fake1");
+    pair_close(&pair);
+}
+
+/* What trib-info prints: the ports that a rank takes, and why it takes no others. */
+TEST(test_text, devices, nothing_left)
+{
+    char text[1024];
+
+    fake_verbs_reset()->devices = 4;
+    set_speed(0, EDR, X1);
+    set_speed(1, HDR, X4);
+    fake_verbs_port(3, 1, false);
+    trib_transport_devices(&trib_verbs_ops, "auto:device=^fake2", text, sizeof(text));
+    assert_string_equal(
+        text, "fake1 200 Gbit/s (by librdmacm); not used: fake0 (25 Gbit/s, "
+              "less than 1/4 of the 200 Gbit/s of fake1), fake2 (not selected "
+              "by device=), fake3 (not active)");
+    trib_transport_devices(&trib_verbs_ops, "verbs:device=x*", text, sizeof(text));
+    contains(text, "no RDMA device \"x*\"; this host has fake0, fake1");
+    trib_transport_devices(&trib_verbs_ops, "auto:net=127.0.0.0/16,near=shm", text,
+                           sizeof(text));
+    contains(text, "fake1 (no address selected by net=127.0.0.0/16)");
+    trib_transport_devices(&trib_verbs_ops, "tcp:port=7000", text, sizeof(text));
+    contains(text, "fake1 200 Gbit/s");
+}
