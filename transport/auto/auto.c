@@ -180,7 +180,7 @@ trib_status_t trib_auto_make(const struct trib_candidate *rows,
                              struct trib_transport **out)
 {
     struct auto_params params;
-    trib_status_t status = trib_auto_parse(rows, opts, &params);
+    trib_status_t status = trib_auto_params_parse(rows, opts, &params);
 
     struct trib_net_choice choice;
     if (status == TRIB_OK)

@@ -41,9 +41,9 @@ static trib_status_t check_passed(const struct trib_candidate *row, const char *
     return row->ops->open(&part, &t);
 }
 
-trib_status_t trib_auto_parse(const struct trib_candidate *rows,
-                              const struct trib_transport_opts *opts,
-                              struct auto_params *out)
+trib_status_t trib_auto_params_parse(const struct trib_candidate *rows,
+                                     const struct trib_transport_opts *opts,
+                                     struct auto_params *out)
 {
     char text[AUTO_PASSED_BYTES];
 

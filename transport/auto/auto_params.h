@@ -22,12 +22,12 @@ struct auto_params {
 };
 
 /**
- * trib_auto_parse - parse opts->params. Parameters of a candidate are checked by it.
+ * trib_auto_params_parse - parse opts->params. Parameters of a candidate are checked by it.
  *
  * errors   as trib_params_parse
  */
-trib_status_t trib_auto_parse(const struct trib_candidate *rows,
-                              const struct trib_transport_opts *opts,
-                              struct auto_params *out);
+trib_status_t trib_auto_params_parse(const struct trib_candidate *rows,
+                                     const struct trib_transport_opts *opts,
+                                     struct auto_params *out);
 
 #endif
