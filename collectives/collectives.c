@@ -52,6 +52,12 @@ bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *sh
     return (algo->gathers && !shape->tree) || shape->size == 1;
 }
 
+uint32_t trib_algo_senders(const struct trib_algo *algo, const struct trib_shape *shape,
+                           int lane)
+{
+    return algo->senders && shape->size > 1 ? algo->senders(shape, lane) : 1;
+}
+
 bool trib_algo_sums_pairs(const struct trib_algo *algo, const struct trib_shape *shape)
 {
     assert(!algo->merges || algo->colls & TRIB_COLL_BIT(TRIB_ALLREDUCE));

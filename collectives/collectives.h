@@ -42,6 +42,9 @@ struct trib_algo {
     bool aggregators; /* aggregators sum: shape->aggregators */
     bool merges; /* its all-reduce sums pairs and sends partial sums */
     bool encodes_once; /* no sum is encoded: every receiver decodes all contributions */
+    /* Return the number of ranks that send to one rank on a lane at once, at most;
+     * NULL: few. */
+    uint32_t (*senders)(const struct trib_shape *shape, int lane);
     uint32_t colls; /* bit 1 << trib_coll_t for each supported collective */
     /* Return true if this shape can be built (for example, a power of two). */
     bool (*can)(const struct trib_shape *shape);
@@ -64,6 +67,11 @@ const struct trib_algo *trib_algo_of_aggregators(void);
 /** trib_algo_gathers - return true if the rank that sums a chunk receives all
  * contributions. */
 bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape);
+
+/** trib_algo_senders - return the number of ranks that send to one rank on a lane at
+ * once, at most; 1: few. */
+uint32_t trib_algo_senders(const struct trib_algo *algo, const struct trib_shape *shape,
+                           int lane);
 
 /** trib_algo_sums_pairs - return true if the algorithm can sum (index, value) pairs: it
  * gathers all contributions, or merges partial sums identically on all ranks. */

@@ -168,6 +168,12 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     return trib_build_end(out);
 }
 
+static uint32_t senders(const struct trib_shape *shape, int lane)
+{
+    (void)lane;
+    return (uint32_t)shape->size - 1;
+}
+
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
     double p = shape->size;
@@ -206,6 +212,7 @@ const struct trib_algo trib_algo_direct = {
     .colls = TRIB_COLL_BIT(TRIB_ALLREDUCE) | TRIB_COLL_BIT(TRIB_REDUCE) |
              TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_ALLGATHER) |
              TRIB_COLL_BIT(TRIB_REDUCE_SCATTER) | TRIB_COLL_BIT(TRIB_ALLTOALL),
+    .senders = senders,
     .can = trib_shape_valid,
     .cost = cost,
     .build = build,

@@ -145,6 +145,14 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     return trib_build_end(out);
 }
 
+static uint32_t senders(const struct trib_shape *shape, int lane)
+{
+    const bool from_root = shape->coll == TRIB_BROADCAST || shape->coll == TRIB_SCATTER;
+
+    (void)lane;
+    return from_root ? 1 : (uint32_t)shape->size - 1;
+}
+
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
     double n = (double)choice->bytes;
@@ -188,6 +196,7 @@ const struct trib_algo trib_algo_flat = {
              TRIB_COLL_BIT(TRIB_BROADCAST) | TRIB_COLL_BIT(TRIB_GATHER) |
              TRIB_COLL_BIT(TRIB_SCATTER) | TRIB_COLL_BIT(TRIB_SCAN) |
              TRIB_COLL_BIT(TRIB_EXSCAN),
+    .senders = senders,
     .can = trib_shape_valid,
     .cost = cost,
     .build = build,

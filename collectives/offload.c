@@ -244,6 +244,29 @@ static trib_status_t build(const struct trib_shape *shape, struct trib_schedule 
     return trib_build_end(out);
 }
 
+/* Return the number of ranks of group u, and of aggregators in the groups below it. */
+static int below(const struct trib_shape *shape, int u)
+{
+    int n = 0;
+
+    for (int r = 0; r < shape->size; r++)
+        n += leaf_of(shape, r) == u;
+    for (int v = 1; v < groups_of(shape); v++)
+        n += shape->tree->parent[v] == u ? aggregators_of(shape, v) : 0;
+    return n;
+}
+
+static uint32_t senders(const struct trib_shape *shape, int lane)
+{
+    int most = 1;
+
+    for (int u = 0; u < groups_of(shape); u++) {
+        const int n = lane == TRIB_LANE_UP ? below(shape, u) : aggregators_of(shape, u);
+        most = n > most ? n : most;
+    }
+    return (uint32_t)most;
+}
+
 static double cost(const struct trib_shape *shape, const struct trib_choice *choice)
 {
     const double n = (double)choice->bytes, shards = chunks_of(shape);
@@ -264,6 +287,7 @@ const struct trib_algo trib_algo_service = {
     .gathers = true,
     .aggregators = true,
     .colls = COLLS,
+    .senders = senders,
     .can = can,
     .cost = cost,
     .build = build,

@@ -102,8 +102,9 @@ static bool same_locality(const struct trib_engine *e, const struct wireup_msg1 
     return !route.apart;
 }
 
-static void find_locality(const struct trib_comm *comm, const struct wireup_msg1 *all,
-                          struct trib_locality_report *out)
+/* Return the number of ranks on this host. */
+static int find_locality(const struct trib_comm *comm, const struct wireup_msg1 *all,
+                         struct trib_locality_report *out)
 {
     const struct trib_engine *e = &comm->engine;
     int ours = 0;
@@ -116,6 +117,7 @@ static void find_locality(const struct trib_comm *comm, const struct wireup_msg1
         ours++;
     }
     trib_locality_probe(comm, &all[e->rank].cpus.set, ours, out);
+    return ours;
 }
 
 /* Return the cores of this host's ranks; *oversubscribed: more ranks than cores. */
@@ -346,8 +348,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     trib_status_t st = ops->caps(e->transport, addresses, &out->transport);
     free(addresses);
     out->locality.cores = count_cores(e, all, &e->oversubscribed);
-    if (st == TRIB_OK)
-        find_locality(comm, all, &out->locality);
+    const int ours = st == TRIB_OK ? find_locality(comm, all, &out->locality) : 1;
     out->locality.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;
     out->traces = comm->cfg.trace > 0;
@@ -360,6 +361,9 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
         st = trib_engine_open(e);
     if (st != TRIB_OK)
         return st;
+    /* The ranks of this host share its ports. */
+    if (e->arena.grants.budget)
+        e->arena.grants.budget = trib_max(1, e->arena.grants.budget / (size_t)ours);
     learn_peers(e, all);
     return trib_arena_export(&e->arena, &out->arena);
 }

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "pipeline/engine/short_path.h"
+#include "pipeline/link/grants.h"
 #include "pipeline/payload/checksum.h"
 #include "pipeline/payload/encode_ahead.h"
 #include "pipeline/payload/partial.h"
@@ -86,6 +87,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         return;
     }
     assert(e->head == run && run->now.state == TRIB_RUN_QUEUED);
+    trib_grants_set(&e->arena, run->desc.senders);
     run->now.frame.seq = ++e->seq;
     run->now.remaining = p->n_tasks;
     run->now.moved = 0;
@@ -535,10 +537,10 @@ static bool take_adverts(struct trib_engine *e, const struct trib_run *run)
     return moved;
 }
 
-/* Send the credits and slot adverts that a full transport refused; peers would wait
- * forever without them. */
+/* Send the credits, grants and adverts that a full transport refused: peers wait. */
 static void pay_credits(struct trib_engine *e, const struct trib_run *run)
 {
+    trib_grants_pass(&e->arena, e->links);
     for (uint32_t i = 0; i < run->program.n_neighbors && !e->failed; i++) {
         struct trib_link *l = &e->links[run->program.neighbors[i].peer];
         trib_status_t st = l->lost ? TRIB_OK : trib_link_advertise(l, &e->arena);
@@ -573,10 +575,8 @@ static bool advance(struct trib_engine *e, struct trib_run *run)
 bool trib_engine_progress(struct trib_engine *e)
 {
     struct trib_run *run = e->head;
-    bool moved = false;
+    bool moved = !e->all_mapped && trib_engine_events(e);
 
-    if (!e->all_mapped)
-        moved = trib_engine_events(e);
     if (e->has_backlog && !e->failed)
         moved |= trib_quorum_progress(e);
     if (e->p2p && !e->failed)

@@ -35,6 +35,7 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     e->arena.size = e->size;
     e->arena.window = (uint32_t)e->cfg->window;
     e->arena.slot_bytes = e->cfg->chunk;
+    e->arena.grants.budget = e->cfg->in_flight;
     e->arena.to_aggregators = e->ranks < e->size;
     e->memories.transport = e->transport;
     e->all_mapped = true;
@@ -45,9 +46,9 @@ trib_status_t trib_engine_open(struct trib_engine *e)
     e->links = calloc((size_t)e->size, sizeof(*e->links));
     e->peers = calloc((size_t)e->size, sizeof(*e->peers));
     e->parted = calloc((size_t)e->size, sizeof(*e->parted));
-    st = e->links && e->peers && e->parted ? trib_arena_create(&e->arena)
-                              : trib_fail(e->err, TRIB_ERR_NO_MEMORY,
-                                          "no memory for %d links", e->size);
+    st = e->links && e->peers && e->parted
+             ? trib_arena_create(&e->arena)
+             : trib_fail(e->err, TRIB_ERR_NO_MEMORY, "no memory for %d links", e->size);
     if (st != TRIB_OK)
         free_tables(e);
     return st;

@@ -61,8 +61,11 @@ static int awaited_peer(const struct trib_engine *e, const char **what_out)
         if (t->kind == TRIB_TASK_COPY_IN || t->kind == TRIB_TASK_SEND) {
             struct trib_link *l = &e->links[p->neighbors[t->neighbor].peer];
             bool full = !trib_link_can_send(l, t->lane, e->arena.slot_bytes);
-            *what_out = t->kind == TRIB_TASK_SEND ? "room in its slots" : "a result";
-            if (t->kind == TRIB_TASK_COPY_IN || full)
+            bool asks = l->send[t->lane].grant == TRIB_GRANT_ASKED;
+            *what_out = t->kind == TRIB_TASK_COPY_IN ? "a result"
+                        : asks                       ? "a grant to send"
+                                                     : "room in its slots";
+            if (t->kind == TRIB_TASK_COPY_IN || full || asks)
                 return l->peer;
         }
         for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_contribs; k++) {

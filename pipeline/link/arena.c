@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "pipeline/link/arena_layout.h"
+#include "pipeline/link/grants.h"
 
 size_t trib_arena_heads(int size)
 {
@@ -38,10 +39,14 @@ trib_status_t trib_arena_create(struct trib_arena *a)
         if (!a->link_regions)
             return TRIB_ERR_NO_MEMORY;
     }
-    trib_status_t st = a->transport->ops->alloc(a->transport, bytes, &base, &a->region);
+    trib_status_t st =
+        trib_grants_create(&a->grants, a->size)
+            ? a->transport->ops->alloc(a->transport, bytes, &base, &a->region)
+            : TRIB_ERR_NO_MEMORY;
     a->base = st == TRIB_OK ? base : NULL;
     a->billboard = a->base && billboard_bytes(a) ? a->base + billboard_off(a) : NULL;
     if (st != TRIB_OK) {
+        trib_grants_destroy(&a->grants);
         free(a->link_regions);
         a->link_regions = NULL;
     }
@@ -78,6 +83,7 @@ void trib_arena_destroy(struct trib_arena *a)
         a->transport->ops->dereg(a->transport, a->staging_region);
     if (a->base)
         a->transport->ops->dereg(a->transport, a->region);
+    trib_grants_destroy(&a->grants);
     a->staging = NULL;
     a->base = a->billboard = NULL;
 }

@@ -19,6 +19,17 @@ struct trib_arena_blob {
     uint32_t on_billboard; /* uses the billboard if all ranks do: billboard.h */
 };
 
+/* The grants of a rank to its peers, and which frames of its own ask: grants.h. */
+struct trib_grants {
+    size_t budget; /* bytes in flight to this rank; 0: its own frames do not ask */
+    size_t given; /* bytes of the frames that are granted and have not arrived */
+    size_t free_bytes[2]; /* [lane] frames of at most this payload do not ask */
+    uint32_t *queue; /* [room] ring of lanes that wait: peer * lanes + lane */
+    uint32_t room;
+    uint32_t first;
+    uint32_t waiting;
+};
+
 /* Memory and settings shared by all links of an engine. */
 struct trib_arena {
     struct trib_transport *transport;
@@ -43,6 +54,7 @@ struct trib_arena {
     bool abort_notice; /* the notice for links that are not open was written */
     struct trib_region *reports_region; /* source memory of trib_link_report; or NULL */
     uint8_t *reports; /* [size] notices */
+    struct trib_grants grants;
     uint8_t *staging; /* copy of the slots, for transports without load/store reach */
     struct trib_region *staging_region;
 };

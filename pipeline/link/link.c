@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/snapshot.h"
 #include "pipeline/link/arena_layout.h"
+#include "pipeline/link/grants.h"
 #include "pipeline/link/link_words.h"
 #include "transport/open.h"
 
@@ -200,6 +202,7 @@ void trib_link_close(struct trib_link *l, struct trib_arena *a)
     if (!l->connected)
         return;
     struct trib_transport *t = a->transport;
+    trib_grants_drop(a, l, l->peer);
     trib_link_drop_imports(l);
     assert(!l->n_imports);
     if (l->slots && l->slots != l->arena)
@@ -364,6 +367,25 @@ static trib_status_t post_zcopy(struct trib_link *l, int lane, size_t slot)
     return TRIB_OK;
 }
 
+/* Return true if the next entry of a lane may be posted; if not, ask once. */
+static bool may_post(struct trib_link *l, const struct trib_arena *a, int lane,
+                     size_t bytes)
+{
+    struct trib_send_lane *s = &l->send[lane];
+
+    if (s->grant == TRIB_GRANT_GIVEN ||
+        (s->grant == TRIB_GRANT_NONE && bytes <= a->grants.free_bytes[lane]))
+        return true;
+    if (s->grant == TRIB_GRANT_ASKED)
+        return false;
+    const uint32_t units = (uint32_t)((bytes + LINK_ASK_UNIT - 1) / LINK_ASK_UNIT);
+    const struct trib_write w = {
+        .imm = trib_link_imm(LINK_IMM_ASK, units << 1 | (uint32_t)lane)};
+    if (l->transport->ops->write(l->transport, l->peer, &w) == TRIB_OK)
+        s->grant = TRIB_GRANT_ASKED;
+    return false;
+}
+
 trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, int lane)
 {
     struct trib_send_lane *s = &l->send[lane];
@@ -373,6 +395,8 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
 
     assert(c->frame.bytes <= a->slot_bytes);
     s->filled = true;
+    if (!may_post(l, a, lane, trib_max(c->frame.bytes, l->zcopy[lane].len)))
+        return TRIB_ERR_NO_RESOURCE;
     if (l->zcopy[lane].len) {
         trib_status_t st = post_zcopy(l, lane, off);
         if (st != TRIB_OK)
@@ -393,6 +417,7 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
     if (st != TRIB_OK)
         return st;
     s->filled = s->zcopied = false;
+    s->grant = TRIB_GRANT_NONE;
     s->next++;
     return TRIB_OK;
 }
@@ -407,8 +432,8 @@ void trib_link_give_back(struct trib_link *l, int lane)
         r->returned = r->next;
         return;
     }
-    const struct trib_write w = {.imm = trib_link_imm(LINK_IMM_CREDITS,
-                                                      r->next << 1 | (uint32_t)lane)};
+    const struct trib_write w = {
+        .imm = trib_link_imm(LINK_IMM_CREDITS, r->next << 1 | (uint32_t)lane)};
     r->owed = l->transport->ops->write(l->transport, l->peer, &w) != TRIB_OK;
     if (!r->owed)
         r->returned = r->next;
@@ -473,5 +498,5 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
         l->notice_told[TRIB_OOB_NOTICE_LAST_WORDS] = bits;
     else if (kind == LINK_IMM_WAITING)
         l->notice_told[TRIB_OOB_NOTICE_OF_WAITING] = bits;
-    return kind != LINK_IMM_NOTICE && kind != LINK_IMM_WAITING;
+    return kind != LINK_IMM_NOTICE && kind != LINK_IMM_WAITING && kind != LINK_IMM_ASK;
 }

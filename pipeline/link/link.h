@@ -132,28 +132,37 @@ struct trib_import {
     struct trib_blob blob;
     struct trib_remote *remote;
     uint8_t *base; /* NULL: no load/store reach */
-    size_t len;    /* size of the region */
+    size_t len; /* size of the region */
     uint64_t used; /* clock of the link at the last use, for LRU eviction */
 };
 
+enum trib_send_grant {
+    TRIB_GRANT_NONE,
+    TRIB_GRANT_ASKED, /* the filled entry waits for a grant */
+    TRIB_GRANT_GIVEN, /* it may be posted */
+};
+
 struct trib_send_lane {
-    uint32_t next;     /* position of the next frame, from 0 */
+    uint32_t next; /* position of the next frame, from 0 */
     uint32_t released; /* last credit seen */
-    uint32_t place;    /* big slot of the next large payload */
+    uint32_t place; /* big slot of the next large payload */
     bool filled; /* the next entry is filled but not published */
     bool zcopied; /* the payload of the next entry was posted ahead of it */
-    uint64_t sent;     /* total number of frames sent; counted with load/store reach */
+    enum trib_send_grant grant; /* of the next entry: grants.h */
+    uint64_t sent; /* total number of frames sent; counted with load/store reach */
     uint64_t place_end[TRIB_BIG_SLOTS]; /* `sent` after the last use of each */
-    uint8_t *remote;   /* the peer's slots, or NULL without load/store reach */
-    uint8_t *staging;  /* copy of the slots, source of transport writes */
+    uint8_t *remote; /* the peer's slots, or NULL without load/store reach */
+    uint8_t *staging; /* copy of the slots, source of transport writes */
 };
 
 struct trib_recv_lane {
-    uint32_t next;     /* position of the next frame to check, from 0 */
-    uint32_t arrived;  /* frames counted by events; without load/store reach */
+    uint32_t next; /* position of the next frame to check, from 0 */
+    uint32_t arrived; /* frames counted by events; without load/store reach */
     uint32_t returned; /* last credit returned */
-    uint32_t skip;     /* number of coming frames to drop: see partial.h */
-    bool owed;         /* credits are unsent: the transport was full */
+    uint32_t asked; /* bytes of the next frame, which waits for a grant; or 0 */
+    uint32_t granted; /* bytes of the next frame, which is granted; or 0 */
+    uint32_t skip; /* number of coming frames to drop: see partial.h */
+    bool owed; /* credits are unsent: the transport was full */
     bool taken; /* link.seen has the entry of `next` */
     uint8_t *slots;
 };
@@ -190,7 +199,7 @@ struct trib_link {
     bool mapped; /* load/store reach to the peer's arena */
     bool reads; /* also, both ranks can read each other's memory by address */
     size_t stride; /* distance between slots */
-    size_t small;  /* size of the payload that fits a slot; a multiple of 64 */
+    size_t small; /* size of the payload that fits a slot; a multiple of 64 */
     uint32_t core; /* core of the peer, plus 1, from its last short frame; 0: unknown */
     bool lost;
     bool left; /* lost because the peer disconnected */
@@ -202,12 +211,12 @@ struct trib_link {
                     * not continue without this rank */
     struct trib_transport *transport;
     struct trib_remote *arena; /* the peer's */
-    size_t head_off;           /* offset of this rank's credits and notice in it */
+    size_t head_off; /* offset of this rank's credits and notice in it */
     struct trib_remote *slots; /* the peer's, for this rank; NULL: not advertised yet */
     size_t slots_off;
     uint32_t window[TRIB_LANES]; /* maximum frames in flight; 0: no slots advertised */
-    uint32_t give_back_after;    /* return credits after N released frames */
-    bool opened;               /* this rank's slots exist */
+    uint32_t give_back_after; /* return credits after N released frames */
+    bool opened; /* this rank's slots exist */
     bool advertised; /* an event reported the peer's advert */
     bool advert_unsent; /* this rank's advert is unsent: the transport was full */
     bool waits; /* sending needs the peer's advert: its arena is per link */
@@ -219,20 +228,20 @@ struct trib_link {
     struct trib_recv_lane recv[TRIB_LANES];
     struct trib_zcopy zcopy[TRIB_LANES];
     struct trib_out *out; /* results to send before all other frames: see partial.h */
-    uint32_t out_frames;  /* total number of frames of these results */
+    uint32_t out_frames; /* total number of frames of these results */
     uint32_t n_zcopies; /* writes from the caller's memory in flight */
     _Atomic uint32_t *my_credits; /* [lane]; stored by the peer with load/store reach,
                                    * else by this rank at credit events */
-    _Atomic uint32_t *peer_credits;      /* [lane], in the peer's arena, or NULL */
+    _Atomic uint32_t *peer_credits; /* [lane], in the peer's arena, or NULL */
     struct trib_oob_notice *notice_out; /* in the peer's arena, or NULL */
-    uint32_t notice_version;             /* version of the last notice sent; even */
+    uint32_t notice_version; /* version of the last notice sent; even */
     uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
     /* Lower 24 bits of the version in the last event; 0: no event yet. */
     uint32_t notice_told[TRIB_OOB_NOTICE_PLACES];
     uint32_t notices_busy; /* writes of trib_link_notify still in flight */
     bool report_busy; /* the transport may still read the last notice of
                        * trib_link_report */
-    bool untold;      /* the transport refused the abort notice */
+    bool untold; /* the transport refused the abort notice */
     uint64_t clock; /* clock of the imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */
@@ -394,7 +403,8 @@ trib_status_t trib_link_post(struct trib_link *l, const struct trib_arena *a, in
 /**
  * trib_link_publish - send the filled entry: its frame, and frame.bytes of payload.
  *
- * returns  TRIB_ERR_NO_RESOURCE: the transport is full, publish again later
+ * returns  TRIB_ERR_NO_RESOURCE: the transport is full or the frame waits for a grant,
+ *          publish again later
  */
 static inline trib_status_t trib_link_publish(struct trib_link *l,
                                               const struct trib_arena *a, int lane)

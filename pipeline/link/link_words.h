@@ -19,7 +19,11 @@ enum {
     LINK_IMM_ADVERT = 4, /* 0 */
     LINK_IMM_MAILBOX = 5, /* 0; kinds 6 and 7 belong to mailboxes */
     LINK_IMM_WAITING = 8, /* as NOTICE, for the place of waiting notices */
+    LINK_IMM_ASK = 9, /* bit 0: the lane; above it the payload of the next frame in
+                       * units of LINK_ASK_UNIT bytes */
+    LINK_IMM_GRANT = 10, /* the lane */
 };
+#define LINK_ASK_UNIT 64
 #define LINK_IMM_BITS UINT32_C(0xffffff)
 #define LINK_IMM_COUNT (LINK_IMM_BITS >> 1) /* credits: mask of the number of frames */
 

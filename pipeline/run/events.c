@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "pipeline/link/grants.h"
 #include "pipeline/run/failure.h"
 
 enum {
@@ -42,6 +43,10 @@ static bool take_event(struct trib_engine *e, const struct trib_event *event)
     if (event->imm >> 24 == TRIB_LINK_CREDITS &&
         !trib_link_credits_fit(&e->links[event->peer], event)) {
         trib_engine_protocol(e, event->peer, "credits for frames that were never sent");
+        return false;
+    }
+    if (!trib_grants_take(&e->arena, e->links, event)) {
+        trib_engine_protocol(e, event->peer, "an invalid request or grant");
         return false;
     }
     if (!trib_link_event(&e->links[event->peer], event))

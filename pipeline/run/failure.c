@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "pipeline/link/grants.h"
 #include "pipeline/run/engine_page.h"
 
 void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
@@ -285,6 +286,7 @@ void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *wh
 
     assert(peer != e->rank);
     e->links[peer].lost = true;
+    trib_grants_drop(&e->arena, &e->links[peer], peer);
     /* A failing peer notifies the others before it disconnects; that notice is then the
      * cause. */
     trib_engine_notice(e, peer);

@@ -5,6 +5,7 @@
 #ifndef PIPELINE_RUN_RUN_DESC_H
 #define PIPELINE_RUN_RUN_DESC_H
 
+#include "collectives/schedule/schedule.h"
 #include "compress/codec.h"
 #include "compress/feedback_ops.h"
 #include "compress/models/model.h"
@@ -14,7 +15,7 @@
 /* Checks of contributions before they are summed: check.h. */
 struct trib_check {
     bool finite;
-    bool sum;    /* frames have checksums: checksum.h */
+    bool sum; /* frames have checksums: checksum.h */
     double norm; /* largest l2 norm of a contribution; 0: any */
 };
 
@@ -52,47 +53,49 @@ struct trib_blocks {
 /* All properties of an operation that are equal in all starts. */
 struct trib_run_desc {
     struct trib_frame_op op; /* coll, dtype, op, feed, root */
-    uint32_t digest;         /* codec, feedback, algorithm, chunk size: see frame.h */
-    size_t element;          /* bytes of one element */
-    size_t count;            /* elements, as in trib_desc_t */
-    size_t total;            /* elements of the whole vector */
-    size_t piece;            /* maximum number of elements of a chunk */
+    uint32_t digest; /* codec, feedback, algorithm, chunk size: see frame.h */
+    size_t element; /* bytes of one element */
+    size_t count; /* elements, as in trib_desc_t */
+    size_t total; /* elements of the whole vector */
+    size_t piece; /* maximum number of elements of a chunk */
     uint32_t n_chunks; /* chunks of a round of the vector; the program has more if the
                         * ranks first agree on values: payload_agree.h */
     uint32_t rounds;
     enum trib_cut cut;
     struct trib_blocks *blocks; /* TRIB_CUT_LISTED, else NULL; owned by the plan */
     bool zero_copy; /* exchange ADVERT frames; read and write peers' memory */
-    bool place;     /* write results also to memory of peers without load/store reach */
-    bool stream;    /* results do not fit the cache */
+    bool place; /* write results also to memory of peers without load/store reach */
+    bool stream; /* results do not fit the cache */
     bool stream_undo; /* vectors and their undo copies do not fit the cache */
-    const struct trib_codec *codec;     /* NULL: raw elements */
-    struct trib_model *model;           /* the codec's model, or NULL */
+    const struct trib_codec *codec; /* NULL: raw elements */
+    struct trib_model *model; /* the codec's model, or NULL */
     struct trib_feedback_rule feedback; /* the codec's feedback rule */
     struct {
         struct trib_codec *codec; /* codec whose ratio warms up, or NULL */
-        double ratio;             /* its ratio after the warm-up */
+        double ratio; /* its ratio after the warm-up */
     } warm_up;
     uint64_t seed;
     double parameter; /* parameter of op: trib_desc_t */
-    bool is_truth;    /* the result is 0 or 1, even of a single contribution */
+    bool is_truth; /* the result is 0 or 1, even of a single contribution */
     struct trib_check check;
     bool pairs; /* sum (index, value) pairs: payload_pairs.h */
     struct trib_regions_rule regions; /* regions of pairs; if set, each start has its
                                        * own number of rounds */
+    uint32_t senders[TRIB_LANES]; /* ranks that send to one rank at once, at most:
+                                   * grants.h */
     bool gathers; /* no partial sum is sent: trib_algo_gathers */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
     bool may_rewind; /* the state of the two newest starts may have to be undone */
     struct {
         uint32_t need; /* minimum number of contributions to a chunk; 0: all */
         uint64_t deadline_ns; /* time from the first contribution to the closing */
-    } quorum;                 /* rule of an aggregator's sums: see partial.h */
+    } quorum; /* rule of an aggregator's sums: see partial.h */
     size_t share_piece; /* floats of a chunk of the agreement; 0: no agreement */
     uint32_t share_lead; /* rounds that the agreement runs ahead; 0: none */
     uint32_t limit_ms; /* time limit of the operation; 0: the timeout without progress
                         * from the settings */
-    const char *name;   /* algorithm, for error messages */
-    const char *label;  /* plan, for error messages; or NULL */
+    const char *name; /* algorithm, for error messages */
+    const char *label; /* plan, for error messages; or NULL */
     uint32_t traced_as; /* number of the label in the trace, or 0 */
 };
 

@@ -295,3 +295,55 @@ TEST(test_choice_over_a_long_link)
     c.bytes = 100000; /* one round: one way there, and nothing back */
     assert_string_equal(chosen(TRIB_ALLREDUCE, 2, c), "flat");
 }
+
+/* Return the most ranks that send to one rank on a lane, by the lists of all ranks. */
+static uint32_t senders_of(const struct trib_algo *algo, struct trib_shape shape,
+                           int lane)
+{
+    uint32_t most = 0;
+
+    for (int r = 0; r < shape.size + shape.aggregators; r++) {
+        struct trib_schedule s = {0};
+        bool sends[64] = {false};
+        uint32_t n = 0;
+
+        shape.rank = r;
+        assert_ok(algo->build(&shape, &s));
+        for (uint32_t i = 0; i < s.n_steps; i++) {
+            const struct trib_step *step = &s.steps[i];
+            const bool receives =
+                step->op == TRIB_STEP_RECV_REDUCE || step->op == TRIB_STEP_RECV_COPY;
+            if (!receives || step->lane != lane || sends[step->peer])
+                continue;
+            sends[step->peer] = true;
+            n++;
+        }
+        most = n > most ? n : most;
+        trib_schedule_free(&s);
+    }
+    return most;
+}
+
+/* An algorithm states how many ranks send to one, or these are few. */
+TEST(test_senders)
+{
+    enum { FEW = 8 };
+
+    for (size_t i = 0; trib_algos[i]; i++)
+        for (int coll = 0; coll < TRIB_COLL_COUNT; coll++)
+            for (int size = 2; size <= 32; size *= 4) {
+                const struct trib_algo *a = trib_algos[i];
+                struct trib_shape shape = {.coll = (trib_coll_t)coll, .size = size};
+                shape.aggregators = a->aggregators ? 3 : 0;
+                if (!(a->colls & 1u << coll) || a->groups || !a->can(&shape) ||
+                    strcmp(a->name, "barrier") == 0 || strcmp(a->name, "pairwise") == 0)
+                    continue;
+                for (int lane = 0; lane < TRIB_LANES; lane++) {
+                    const uint32_t said = trib_algo_senders(a, &shape, lane);
+                    const uint32_t are = senders_of(a, shape, lane);
+                    if (a->senders ? said < are && are > 1 : are > FEW)
+                        fail_msg("%s, %s of %d: %u ranks send to one, not %u", a->name,
+                                 trib_coll_name(shape.coll), size, are, said);
+                }
+            }
+}

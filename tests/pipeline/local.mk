@@ -3,6 +3,7 @@ check_tests += tests/pipeline/engine/test_engine tests/pipeline/engine/test_engi
 	tests/pipeline/engine/test_engine_wait tests/pipeline/engine/test_relay tests/pipeline/engine/test_run_prepare \
 	tests/pipeline/engine/test_short_billboard tests/pipeline/engine/test_short_path tests/pipeline/link/test_advert \
 	tests/pipeline/link/test_arena tests/pipeline/link/test_billboard tests/pipeline/link/test_frame \
+	tests/pipeline/link/test_grants \
 	tests/pipeline/link/test_link tests/pipeline/link/test_link_import tests/pipeline/link/test_notice \
 	tests/pipeline/link/test_registered tests/pipeline/link/test_shared_layout tests/pipeline/p2p/test_mailbox \
 	tests/pipeline/p2p/test_matching tests/pipeline/p2p/test_message tests/pipeline/p2p/test_p2p \
