@@ -7,6 +7,7 @@ perf_sim_trib_sim_SOURCES = \
 	perf/sim/sim_args.c \
 	perf/sim/sim_cost.c \
 	perf/sim/sim_plan.c perf/sim/sim_plan.h \
+	perf/sim/sim_port.c perf/sim/sim_port.h \
 	perf/sim/sim_rank.c perf/sim/sim_rank.h \
 	perf/sim/sim_replay.c \
 	perf/sim/sim_run.c \

@@ -50,6 +50,10 @@ struct sim_args {
     size_t mtu; /* 0: no headers below the library's */
     double crowding; /* slowdown when many connections share the links at both ends; 0:
                       * none */
+    size_t in_flight; /* TRIB_IN_FLIGHT; 0: no limit */
+    size_t buffer; /* bytes that a switch buffers for a port; 0: unlimited */
+    double resend_s; /* time until a message that found no room is sent again; 0: its
+                      * sender is paused until there is room */
     struct sim_rates rates;
     size_t cores; /* shared by all ranks; 0: one per rank */
     long late_rank; /* -1: none */
@@ -87,6 +91,8 @@ struct sim_result {
     double host_mean; /* bytes sent per host of ranks, with headers */
     double fabric; /* bytes on all links between switches */
     double fabric_most; /* bytes on the busiest of these links */
+    double backlog_most; /* bytes under way to the port with the most */
+    double held; /* messages that found no room in the buffer of a port */
     double memory_most; /* bytes of slots */
     double memory_mean;
     int peers_most; /* connections of a rank */

@@ -148,6 +148,14 @@ static const struct tool_option options[] = {
      .help = "slow down bytes by X (k - 1) / (k + 1) if k connections share the "
              "links at both ends [0.2]",
      .of = REPLAY},
+    {"in-flight", "SIZE", set_size, AT(in_flight),
+     .help = "TRIB_IN_FLIGHT; 0: no limit [4M]", .of = REPLAY},
+    {"buffer", "SIZE", set_size, AT(buffer),
+     .help = "bytes that a switch buffers for a port; 0: unlimited [0]", .of = REPLAY},
+    {"resend", "TIME", set_time, AT(resend_s),
+     .help = "with --buffer: send a message that found no room again after TIME "
+             "[its sender is paused until there is room]",
+     .of = REPLAY},
     {"message-time", "TIME", set_time, AT(rates.message_s),
      .help = "processor time per message at each end [10us]"},
     {"wake-time", "TIME", set_time, AT(rates.wake_s),
@@ -226,6 +234,8 @@ static const char *wrong(const struct sim_args *args)
         return "--chunk: 64 bytes to 16M";
     if (args->mtu && (args->mtu < 576 || args->mtu > 65536))
         return "--mtu: 0, or 576 to 65536";
+    if (args->resend_s > 0 && !args->buffer)
+        return "--resend: needs --buffer";
     if (args->late_rank >= most || args->slow_rank >= most)
         return "--late, --slow: this rank is not in --ranks";
     if (args->slow_host >= 0 && strcmp(args->topology, "star") != 0)
@@ -256,6 +266,7 @@ static void defaults(struct sim_args *args)
                               .oversubscribed = 1,
                               .mtu = 1500,
                               .crowding = 0.2,
+                              .in_flight = 4 << 20,
                               .rates = rates,
                               .late_rank = -1,
                               .slow_rank = -1,

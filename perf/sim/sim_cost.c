@@ -70,6 +70,7 @@ static double send_cost(struct sim_rank *r, const struct trib_task *t, double n,
     double s = replay->plan->frames * rates->message_s + payload / rates->copy_Bps;
 
     out->bytes = on_wire(replay, payload);
+    out->granted = false;
     out->lane = t->lane;
     out->merged = (uint16_t)merged;
     if (t->flags & TRIB_TASK_INPUT)

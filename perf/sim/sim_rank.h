@@ -34,6 +34,7 @@ struct sim_message {
     double bytes; /* with headers */
     uint16_t merged;
     uint8_t lane;
+    bool granted;
 };
 
 /* The frames from one rank to another share one socket, in order. */
@@ -43,11 +44,15 @@ struct sim_edge {
     int to;
     uint16_t back; /* index of this edge at `to` */
     bool busy;
+    bool asked; /* the next message waits: sim_port.h */
+    struct sim_edge *next; /* in the queue of a port */
+    void (*resume)(void *edge); /* of sim_port_admit; NULL: not called yet */
     double delay_s;
     struct simnet_route route;
     struct sim_lane lane[TRIB_LANES];
     struct sim_message *queue; /* [2 * window] ring: waiting to be sent */
     uint32_t head, tail;
+    uint32_t admit; /* the next message to enter the network: sim_port.h */
     struct sim_message *flying; /* ring: in flight, in order */
     uint32_t fly_head, fly_tail;
     uint8_t *credits; /* [2 * window] ring of lanes: free slots on their way back */
@@ -86,6 +91,8 @@ struct sim_replay {
     struct sim_result *out;
     struct trib_run run; /* how the vector is cut; its program is unused */
     struct sim_rank *ranks;
+    struct sim_port *ports; /* [plan->n] */
+    uint32_t senders[TRIB_LANES]; /* trib_algo_senders */
     uint32_t window;
     uint32_t left; /* ranks not done */
     double messages; /* messages of the replay sent so far */

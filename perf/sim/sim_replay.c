@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/sim/sim_port.h"
 #include "perf/sim/sim_rank.h"
 #include "pipeline/run/chunk.h"
 
@@ -153,6 +154,7 @@ static void arrive(void *arg)
     struct sim_lane *l = &to->edges[e->back].lane[m.lane];
 
     l->merged[l->arrived++ % replay->window] = m.merged;
+    sim_port_arrived(e, &m);
     look_at_recv(to, e->back, m.lane);
 }
 
@@ -166,6 +168,7 @@ static void sent(void *arg)
         replay->busy_out[sim_plan_host(replay->plan, e->from)]--;
         replay->busy_in[sim_plan_host(replay->plan, e->to)]--;
     }
+    sim_port_sent(e, &e->flying[(e->fly_tail - 1) % (2 * replay->window)]);
     simnet_after(e->delay_s, arrive, e);
     put_on_wire(e);
 }
@@ -199,7 +202,7 @@ static void put_on_wire(struct sim_edge *e)
     const int from = sim_plan_host(replay->plan, e->from),
               to = sim_plan_host(replay->plan, e->to);
 
-    if (e->busy || e->head == e->tail)
+    if (e->busy || e->head == e->admit)
         return;
     const struct sim_message m = e->queue[e->head++ % ring];
     e->flying[e->fly_tail++ % ring] = m;
@@ -211,6 +214,14 @@ static void put_on_wire(struct sim_edge *e)
     }
     const double out = ++replay->busy_out[from], in = ++replay->busy_in[to];
     simnet_send(from, to, m.bytes * crowd(replay->args->crowding, out, in), sent, e);
+}
+
+static void post(void *arg)
+{
+    struct sim_edge *e = arg;
+
+    sim_port_admit(e, post);
+    put_on_wire(e);
 }
 
 /* --- credits --- */
@@ -269,7 +280,7 @@ static void effect(struct sim_rank *r, const struct trib_task *t,
     if (t->kind == TRIB_TASK_SEND) {
         struct sim_edge *e = &r->edges[t->neighbor];
         e->queue[e->tail++ % (2 * replay->window)] = *m;
-        put_on_wire(e);
+        post(e);
         count_message(replay);
     } else if (t->kind == TRIB_TASK_COPY_IN) {
         give_back(r, t->neighbor, t->lane);

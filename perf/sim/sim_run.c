@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "perf/sim/sim_port.h"
 #include "perf/sim/sim_rank.h"
 
 /* --- programs --- */
@@ -52,8 +53,9 @@ static bool make_ranks(struct sim_replay *replay, char why[SIM_WHY])
     replay->waiting = calloc((size_t)replay->plan->n, sizeof(*replay->waiting));
     replay->busy_out = calloc((size_t)replay->plan->n, sizeof(*replay->busy_out));
     replay->busy_in = calloc((size_t)replay->plan->n, sizeof(*replay->busy_in));
+    const bool ports = sim_port_make(replay);
     for (int r = 0; r < replay->plan->n; r++)
-        if (!replay->waiting || !replay->busy_out || !replay->busy_in ||
+        if (!ports || !replay->waiting || !replay->busy_out || !replay->busy_in ||
             !sim_rank_make(replay, &replay->ranks[r])) {
             snprintf(why, SIM_WHY, "out of memory for the state of %d ranks",
                      replay->plan->n);

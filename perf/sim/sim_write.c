@@ -13,7 +13,8 @@ struct row {
     struct sim_result r;
     const char *algorithm, *codec, *automatic, *estimates;
     size_t bytes;
-    double time_ms, cpu_ms, host_MB, host_most_MB, fabric_MB, memory_MiB, percent;
+    double time_ms, cpu_ms, host_MB, host_most_MB, fabric_MB, backlog_MB, memory_MiB,
+        percent;
 };
 
 /* clang-format off */
@@ -39,6 +40,8 @@ static const struct perf_column all_columns[] = {
     {"host_bytes_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.host_most)},
     {"fabric_bytes", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.fabric)},
     {"fabric_bytes_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.fabric_most)},
+    {"backlog_bytes_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.backlog_most)},
+    {"held", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.held)},
     {"peers_most", PERF_UNSHOWN, PERF_INT, 0, 0, 0, AT(r.peers_most)},
     {"peers_mean", PERF_UNSHOWN, PERF_GENERAL, 6, 0, 0, AT(r.peers_mean)},
     {"memory_most", PERF_UNSHOWN, PERF_FIXED, 0, 0, 0, AT(r.memory_most)},
@@ -53,6 +56,7 @@ static const struct perf_column all_columns[] = {
     {NULL, "host", "MB", 11, 1, PERF_FIXED, 0, 3, 0, AT(host_MB)},
     {NULL, "host most", "MB", 11, 4, PERF_FIXED, 0, 3, 0, AT(host_most_MB)},
     {NULL, "fabric", "MB", 11, 3, PERF_FIXED, 0, 3, 0, AT(fabric_MB)},
+    {NULL, "backlog", "MB", 10, 2, PERF_FIXED, 0, 3, 0, AT(backlog_MB)},
     {NULL, "peers", "", 7, 3, PERF_INT, 0, 0, 0, AT(r.peers_most)},
     {NULL, "memory", "MiB", 10, 1, PERF_FIXED, 0, 2, 0, AT(memory_MiB)},
     {NULL, "messages", "", 10, 5, PERF_FIXED, 0, 0, 0, AT(r.messages)},
@@ -101,6 +105,7 @@ static void write_row(struct perf_output *o, const struct sim_args *args,
                             .host_MB = r->host_mean * 1e-6,
                             .host_most_MB = r->host_most * 1e-6,
                             .fabric_MB = r->fabric * 1e-6,
+                            .backlog_MB = r->backlog_most * 1e-6,
                             .memory_MiB = r->memory_most / (1 << 20),
                             .percent = r->replayed * 100};
 

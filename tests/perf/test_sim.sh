@@ -66,6 +66,21 @@ result $? "a rank that sleeps is awake later"
 near "$(field time_s --ranks 8 --bytes 16M)" "$(field time_s --ranks 8 --bytes 16M --messages 400)" 10
 result $? "larger chunks in place of many rounds take about as long"
 
+# 40 ranks send to one aggregator: without a limit 40 windows are under way; with one, never more.
+many=(--algorithm service --aggregators 1 --ranks 40 --bytes 4M --chunk 64K --rate 10gbit --mtu 0)
+awk -v a="$(field backlog_bytes_most "${many[@]}" --in-flight 0)" \
+    -v b="$(field backlog_bytes_most "${many[@]}" --in-flight 1M)" 'BEGIN { exit !(a > 8e6 && b > 9e5 && b <= 1048576) }'
+result $? "bytes in flight to one rank are limited"
+near "$(field time_s "${many[@]}" --in-flight 0)" "$(field time_s "${many[@]}" --in-flight 1M)" 3
+result $? "its link stays busy"
+awk -v a="$(field held "${many[@]}" --in-flight 0 --buffer 2M)" -v b="$(field held "${many[@]}" --in-flight 1M --buffer 2M)" \
+    'BEGIN { exit !(a > 0 && b == 0) }'
+result $? "then a small buffer suffices"
+lost=$(field time_s "${many[@]}" --in-flight 0 --buffer 2M --resend 100ms)
+awk -v a="$lost" -v b="$(field time_s "${many[@]}" --in-flight 1M --buffer 2M --resend 100ms)" 'BEGIN { exit !(a > 2 * b) }'
+result $? "and messages that found no room would come late"
+
+expect "a time without a buffer" 2 "--resend: needs --buffer" "$sim" --resend 1ms
 expect "a table" 0 "codec int8, algorithm ring, dragonfly:1,4,2" "$sim" --ranks 4,8 --codec int8 \
     --bytes 100000 --topology dragonfly:1,4,2
 expect "json" 0 '"peers_most": 2' "$sim" --ranks 4 --bytes 100000 --json -
