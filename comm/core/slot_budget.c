@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/minmax.h"
 #include "pipeline/link/link.h"
 
 enum {
@@ -44,6 +45,32 @@ struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size
     if (!fits(w, half, size))
         w.window = 1;
     return fits(w, room, size) ? w : asked;
+}
+
+/* Return the longest chunk between `least` and the asked one with which a link takes at
+ * most `bytes`; `least` if none does. */
+static size_t longest_chunk(struct trib_slot_budget w, size_t least, size_t bytes)
+{
+    while (w.chunk > least && trib_link_bytes(w.window, w.chunk, false) > bytes)
+        w.chunk = w.chunk - least > CHUNK_MIN ? w.chunk - CHUNK_MIN : least;
+    return w.chunk;
+}
+
+struct trib_slot_budget trib_slot_budget_many(struct trib_slot_budget usual, int size)
+{
+    const int peers = (size < TRIB_MANY_RANKS ? size : TRIB_MANY_RANKS) - 1;
+    const size_t bytes = TRIB_MANY_SLOTS_MAX / (size_t)(peers > 0 ? peers : 1);
+    struct trib_slot_budget w = usual;
+
+    assert(usual.window > 0 && usual.chunk > 0 && size > 0);
+    for (;; w.window = smaller(w.window)) {
+        const bool last = w.window <= WINDOW_GOOD;
+        const size_t least = last ? CHUNK_MIN : TRIB_MANY_CHUNK;
+        w.chunk = longest_chunk((struct trib_slot_budget){w.window, usual.chunk},
+                                trib_min(least, usual.chunk), bytes);
+        if (last || trib_link_bytes(w.window, w.chunk, false) <= bytes)
+            return w;
+    }
 }
 
 bool trib_slot_budget_is_ample(struct trib_slot_budget w, size_t room, int size)

@@ -28,6 +28,24 @@ struct trib_slot_budget trib_slot_budget_fit(struct trib_slot_budget asked, size
                                              int size);
 
 /**
+ * trib_slot_budget_many - return the slots of `size` ranks over a network, so that a
+ * rank with links to TRIB_MANY_RANKS - 1 others, or to all, registers at most
+ * TRIB_MANY_SLOTS_MAX for them.
+ *
+ * Chunks shrink to TRIB_MANY_CHUNK first, then the window to 2, then chunks again. With
+ * so many ranks most algorithms cut vectors into shorter chunks anyway. More ranks than
+ * TRIB_MANY_RANKS get the same slots as that number: two of 60 KiB still fill a port of
+ * 100 Gbit/s during a round trip of 10 us.
+ *
+ * returns  `usual` if it fits; equal on all ranks that pass equal arguments
+ */
+struct trib_slot_budget trib_slot_budget_many(struct trib_slot_budget usual, int size);
+
+#define TRIB_MANY_SLOTS_MAX ((size_t)512 * 1000 * 1000)
+#define TRIB_MANY_CHUNK 65536
+#define TRIB_MANY_RANKS 1024
+
+/**
  * trib_slot_budget_is_ample - return true if these slots for all links take at most
  * half of the memory.
  *

@@ -278,6 +278,31 @@ static void widen_slots(struct trib_comm *comm, const struct wireup_msg1 *all,
     cfg->chunk = far.chunk;
 }
 
+/* Use fewer and shorter slots if there are many ranks on several hosts: algorithms with
+ * links to all others would register gigabytes. Explicit settings are kept. */
+static void limit_slots(struct trib_comm *comm, const struct wireup_msg1 *all)
+{
+    struct trib_config *cfg = &comm->cfg;
+    const int size = comm->engine.size;
+    const struct trib_slot_budget usual = {(uint32_t)cfg->window, cfg->chunk};
+    const struct trib_slot_budget w = trib_slot_budget_many(usual, size);
+    bool given = comm->chunk_given || comm->one_host;
+    char text[24];
+
+    for (int r = 0; r < size; r++)
+        given |= all[r].window_given != 0;
+    if (given || (w.window == usual.window && w.chunk == usual.chunk))
+        return;
+    cfg->window = (int)w.window;
+    cfg->chunk = w.chunk;
+    if (comm->engine.rank == 0)
+        trib_log(&comm->log, TRIB_LOG_INFO, "core",
+                 "%d ranks have %u slots of %s per peer, so that links to all others "
+                 "register at most %zu MB (TRIB_CHUNK and TRIB_WINDOW replace these)",
+                 size, w.window, trib_size_format(w.chunk, text),
+                 TRIB_MANY_SLOTS_MAX / 1000000);
+}
+
 /* Fit the slots of all ranks to the rank with the least memory: both ends of a link
  * have the same slots, and a chunk is the same part of the vector everywhere. */
 static trib_status_t fit_slot_budget(struct trib_comm *comm,
@@ -298,6 +323,7 @@ static trib_status_t fit_slot_budget(struct trib_comm *comm,
         comm->chunk_given |= all[r].chunk_given != 0;
     cfg->chunk = usual_chunk(comm, all, near, least);
     widen_slots(comm, all, least);
+    limit_slots(comm, all);
     e->arena.per_link = trib_slot_budget_is_ample(
         (struct trib_slot_budget){(uint32_t)cfg->window, cfg->chunk}, least, e->size);
     if (e->size == 1 || least == SIZE_MAX)

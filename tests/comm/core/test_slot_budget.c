@@ -70,12 +70,11 @@ TEST(test_none)
  * edges. */
 TEST(test_far)
 {
-    static const uint32_t windows[][2] = {
-        {0, 8}, {499, 8}, {500, 8}, {2000, 32}, {10000, 256}, {UINT32_MAX, 256}};
+    static const uint32_t windows[][2] = {{0, 8},     {499, 8},     {500, 8},
+                                          {2000, 32}, {10000, 256}, {UINT32_MAX, 256}};
 
     for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
-        const struct trib_slot_budget w =
-            trib_slot_budget_far(asked, windows[i][0], 2);
+        const struct trib_slot_budget w = trib_slot_budget_far(asked, windows[i][0], 2);
         assert_int_equal(w.window, windows[i][1]);
         assert_int_equal(w.chunk, asked.chunk);
     }
@@ -87,4 +86,31 @@ TEST(test_far)
                         TRIB_FAR_SLOTS_MAX / (size_t)(size - 1));
     }
     assert_true(same(trib_slot_budget_far(asked, 40000, 4096), asked));
+}
+
+/* With links to all others, up to 1023 of them, a rank registers at most the limit. Up
+ * to 62 ranks keep their slots. */
+TEST(test_many)
+{
+    static const struct trib_slot_budget usual = {8, 262144};
+    static const struct {
+        int size;
+        uint32_t window;
+        size_t chunk;
+    } cases[] = {{1, 8, 262144},   {2, 8, 262144},   {62, 8, 262144}, {128, 8, 122880},
+                 {512, 2, 122880}, {1024, 2, 61440}, {4096, 2, 61440}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct trib_slot_budget w = trib_slot_budget_many(usual, cases[i].size);
+        if (w.window != cases[i].window || w.chunk != cases[i].chunk)
+            fail_msg("%d ranks: %u slots of %zu", cases[i].size, w.window, w.chunk);
+    }
+    for (int size = 2; size <= 1024; size++) {
+        const struct trib_slot_budget w = trib_slot_budget_many(usual, size);
+        assert_true((size_t)(size - 1) * trib_link_bytes(w.window, w.chunk, false) <=
+                    TRIB_MANY_SLOTS_MAX);
+        assert_true(same(trib_slot_budget_many(w, size), w));
+    }
+    assert_true(same(trib_slot_budget_many((struct trib_slot_budget){1, 4096}, 65536),
+                     (struct trib_slot_budget){1, 4096}));
 }
