@@ -43,10 +43,19 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     return 0;
 }
 
+static int last_vector;
+
+int fake_verbs_vector(void)
+{
+    return last_vector;
+}
+
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int vector)
 {
-    (void)vector;
+    if (vector < 0 || vector >= context->num_comp_vectors)
+        fake_mistake("there is no completion vector %d", vector);
+    last_vector = vector;
     if (fake_opts.cq_errno || cqe > fake_opts.max_cqe) {
         errno = fake_opts.cq_errno ? fake_opts.cq_errno : EINVAL;
         return NULL;

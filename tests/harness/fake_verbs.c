@@ -93,6 +93,7 @@ static void context_init(struct context *c, int host, int device)
     c->base.device = device_of(host, device);
     c->mtu = fake_opts.mtu;
     c->base.async_fd = fake_bell();
+    c->base.num_comp_vectors = fake_opts.comp_vectors;
     fake_queues_ops(&c->base.ops);
 }
 
@@ -379,6 +380,7 @@ struct fake_verbs_opts *fake_verbs_machine(void)
         .message_max = 1u << 30,
         .mtu = IBV_MTU_4096,
         .max_cqe = 1 << 20,
+        .comp_vectors = 1,
         .max_srq_wr = 1 << 15,
         .max_qp_wr = 4096,
     };

@@ -49,6 +49,7 @@ struct fake_verbs_opts {
     int mtu; /* of a context's ports, set when the context is opened;
                           * longer packets are dropped there. An enum ibv_mtu */
     int max_cqe;
+    int comp_vectors; /* of a context */
     int max_srq_wr;
     int max_qp_wr;
     int max_qp; /* per device and host; 0: no limit */
@@ -192,6 +193,9 @@ void fake_verbs_unplug(void);
  * fake_verbs_remove - have the connection manager report that all devices were removed.
  */
 void fake_verbs_remove(void);
+
+/** fake_verbs_vector - return the completion vector of the newest completion queue. */
+int fake_verbs_vector(void);
 
 /** fake_verbs_mistakes - return the number of misuses; each was printed. */
 int fake_verbs_mistakes(void);

@@ -462,6 +462,15 @@ static trib_status_t try_queue_pair(struct verbs *v)
     return no_queue(v, "queue pair", v->depth);
 }
 
+/* Return the interrupt vector of this rank's completions. Ranks of a host differ,
+ * whether their numbers are consecutive or differ by the number of hosts. */
+static int completion_vector(const struct verbs *v)
+{
+    const int n = v->context->num_comp_vectors;
+
+    return n > 0 ? (v->self + v->self / n) % n : 0;
+}
+
 static trib_status_t make_domain(struct verbs *v)
 {
     v->pd = v->api.ibv_alloc_pd(v->context);
@@ -516,7 +525,8 @@ trib_status_t trib_verbs_make_queues(struct verbs *v)
         status = choose_sizes(v, &attr, &entries);
     if (status != TRIB_OK)
         return status;
-    v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel, 0);
+    v->cq = v->api.ibv_create_cq(v->context, (int)entries, NULL, v->channel,
+                                 completion_vector(v));
     if (!v->cq)
         return no_queue(v, "completion queue", entries);
     status = try_queue_pair(v);

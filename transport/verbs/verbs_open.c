@@ -23,6 +23,9 @@
 enum {
     DEPTH_MAX = 4096,
     REACH_MS = 15000,
+    RECEIVES_MIN = 4096,
+    RECEIVES_MAX = 32768,
+    MESSAGES_OTHER = 8, /* of one peer, besides frames: credits, notices, adverts */
     INLINE_BYTES = 256, /* requested; up to this size writes are posted inline */
     TABLE_MIN = 64,
 };
@@ -82,7 +85,6 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
 
     *s = (struct verbs_params){.ports = 1000,
                                .depth = 128,
-                               .receives = 4096,
                                .rails = MULTIRAIL_MAX,
                                .reach_ms = REACH_MS,
                                .gid = -1,
@@ -111,6 +113,17 @@ static uint32_t power_of_two(uint32_t least, uint32_t n)
     while (least < n)
         least *= 2;
     return least;
+}
+
+/* Return the number of receives with which all peers may fill their windows while this
+ * rank does not poll. A peer that finds none waits 0.32 ms before it tries again. */
+static uint32_t receives_for(int size, int window)
+{
+    const uint64_t n = (uint64_t)(size - 1) * (2 * (uint64_t)window + MESSAGES_OTHER);
+
+    return n < RECEIVES_MIN   ? RECEIVES_MIN
+           : n > RECEIVES_MAX ? RECEIVES_MAX
+                              : (uint32_t)n;
 }
 
 static trib_status_t load(struct verbs *v)
@@ -154,7 +167,8 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->idle = opts->idle;
     v->err = opts->err;
     v->depth = power_of_two(16, (uint32_t)s->depth);
-    v->receives = (uint32_t)s->receives;
+    v->receives = s->receives ? (uint32_t)s->receives
+                              : receives_for(opts->size, opts->cfg->window);
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);

@@ -9,13 +9,14 @@
 #include <poll.h>
 #include <sys/resource.h>
 
+#include "tests/harness/fake_hub.h"
 #include "transport/verbs/verbs.h"
 
 TEST(test_no_library, clean, nothing_left)
 {
     fake_verbs_reset()->no_library = true;
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED,
-            "libibverbs.so.1: cannot open shared object");
+                 "libibverbs.so.1: cannot open shared object");
     pair_refuses("verbs", TRIB_ERR_UNSUPPORTED, "Debian: libibverbs1, librdmacm1");
 }
 
@@ -514,4 +515,62 @@ TEST(test_sleep, clean, nothing_left)
     assert_true(trib_now_ns() - start < UINT64_C(15000000000));
     expect_loss(&pair, 0, "closed its connection");
     pair_close(&pair);
+}
+
+static uint32_t receives_of(int size, const char *params)
+{
+    struct pair pair = {.cfg.window = 8};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+
+    opts.size = size;
+    assert_status(trib_transport_open(params, &opts, &pair.t[0]), TRIB_OK);
+    const struct verbs *v = (const struct verbs *)pair.t[0];
+    const uint32_t receives = v->receives;
+    assert_int_equal(((const struct fake_srq *)v->srq)->receives.n, receives);
+    assert_true((uint64_t)v->cq->cqe >=
+                receives + (uint64_t)(size - 1) * (v->depth + 1));
+    pair.t[0]->ops->close(pair.t[0]);
+    return receives;
+}
+
+/* Peers may fill their windows before this rank polls. 4096 receives for all delayed
+ * 512 peers and more. */
+TEST(test_receives, clean, nothing_left)
+{
+    fake_verbs_reset();
+    assert_int_equal(receives_of(2, "verbs:rails=1"), 4096);
+    assert_int_equal(receives_of(171, "verbs:rails=1"), 4096);
+    assert_int_equal(receives_of(512, "verbs:rails=1"), 511 * 24);
+    assert_int_equal(receives_of(1024, "verbs:rails=1"), 1023 * 24);
+    assert_int_equal(receives_of(4096, "verbs:rails=1"), 32768);
+    assert_int_equal(receives_of(1024, "verbs:rails=1,receives=100"), 100);
+}
+
+static int vector_of(int self)
+{
+    struct pair pair = {.cfg.window = 8};
+    struct trib_transport_opts opts = pair_opts(&pair, 0);
+
+    opts.self = self;
+    opts.size = 64;
+    assert_status(trib_transport_open("verbs:rails=1", &opts, &pair.t[0]), TRIB_OK);
+    pair.t[0]->ops->close(pair.t[0]);
+    return fake_verbs_vector();
+}
+
+/* The completions of a host's ranks interrupt different cores, whether its ranks are
+ * consecutive or dealt out over 8 hosts. */
+TEST(test_completion_vectors, clean, nothing_left)
+{
+    struct fake_verbs_opts *opts = fake_verbs_reset();
+
+    opts->comp_vectors = 8;
+    for (int step = 1; step <= 8; step += 7) {
+        unsigned used = 0;
+        for (int i = 0; i < 8; i++)
+            used |= 1u << vector_of(i * step);
+        assert_int_equal(used, 0xff);
+    }
+    opts->comp_vectors = 1;
+    assert_int_equal(vector_of(63), 0);
 }
