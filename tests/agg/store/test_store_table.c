@@ -433,12 +433,6 @@ TEST(test_in_step)
     trib_store_table_destroy(table);
 }
 
-int main(void)
-{
-    kernels = trib_kernels_get("c");
-    return tribtest_run();
-}
-
 /* Ticks ---------------------------------------------------------------------------- */
 
 enum { LONG = 20 * TRIB_STORE_STRIPE, TICKS = 2 };
@@ -491,4 +485,10 @@ TEST(test_ticks)
     trib_store_table_destroy(table);
     free(indices);
     free(x);
+}
+
+int main(void)
+{
+    kernels = trib_kernels_get("c");
+    return tribtest_run();
 }

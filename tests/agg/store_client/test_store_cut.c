@@ -354,6 +354,7 @@ static int comes_back(struct ranks_self *self)
     while (n > 0)
         ranks_ok(self, trib_store_free(stores[--n]));
     (void)trib_free_comm(self->comm);
+    kill(daemon->pid, SIGKILL); /* it would wait for the ranks of the other stores */
     return 0;
 }
 
@@ -405,17 +406,20 @@ struct mute {
     _Atomic int joins;
 };
 
+/* A communicator is refused, so that it does not wait, either. */
 static void answer(struct mute *mute, struct trib_session *session,
                    const struct trib_control *m)
 {
-    struct trib_control out = {.kind = TRIB_CONTROL_STORE_JOINED};
+    struct trib_control out = {.kind = TRIB_CONTROL_REFUSED};
 
-    if (m->kind != TRIB_CONTROL_STORE_JOIN && m->kind != TRIB_CONTROL_STORE_OPEN)
-        return;
-    if (m->kind == TRIB_CONTROL_STORE_JOIN)
+    if (m->kind == TRIB_CONTROL_STORE_JOIN) {
+        out.kind = TRIB_CONTROL_STORE_JOINED;
         (void)atomic_fetch_add(&mute->joins, 1);
-    else
+    } else if (m->kind == TRIB_CONTROL_STORE_OPEN) {
         out.kind = TRIB_CONTROL_STORE_VECTOR;
+    } else if (m->kind != TRIB_CONTROL_JOIN) {
+        return;
+    }
     (void)trib_session_send(session, &out);
 }
 
