@@ -2,13 +2,14 @@
 /*
  * A store in tribd. A store whose first rank joins without memory ends unless the rank
  * returns. A rank's copy that replaces a vector ends the pulls that wait for its
- * version.
+ * version. A shutdown writes a snapshot again that an operator has removed.
  */
 #include "tests/harness/tribtest.h"
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "agg/daemon/archive.h"
 #include "agg/daemon/store_job.h"
 #include "agg/store/store_peer.h"
 #include "base/fd.h"
@@ -39,6 +40,7 @@ struct rig {
     struct trib_metrics *metrics;
     struct store_turns *turns;
     struct store_job *job;
+    struct archive *archive; /* or NULL */
     int wake_fd;
 };
 
@@ -48,14 +50,19 @@ struct rank {
     struct trib_control m; /* received last */
 };
 
-static void rig_open(struct rig *rig, uint32_t ranks)
+/* folder: for snapshots; or NULL */
+static void rig_open_in(struct rig *rig, uint32_t ranks, const char *folder)
 {
     const struct trib_auth_opts none = {.method = "none"};
     const struct trib_metrics_opts metrics = {.start_ns = 1};
+    const struct archive_limits no_limits = {.disk = 0};
     struct trib_error err = {0};
 
     *rig = (struct rig){.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
+    if (folder)
+        assert_status(archive_open(folder, &no_limits, &rig->log, &err, &rig->archive),
+                      TRIB_OK);
     assert_status(trib_auth_open(&none, &err, &rig->auth), TRIB_OK);
     assert_status(trib_metrics_create(&metrics, &rig->metrics), TRIB_OK);
     assert_status(store_turns_create(1, &rig->turns), TRIB_OK);
@@ -65,13 +72,21 @@ static void rig_open(struct rig *rig, uint32_t ranks)
                                         .id = 1,
                                         .wake_fd = rig->wake_fd,
                                         .log = &rig->log,
-                                        .turns = rig->turns};
+                                        .turns = rig->turns,
+                                        .archive = rig->archive,
+                                        .about = {.user = "ana", .job = "job"}};
     assert_status(store_job_open(&opts, &err, &rig->job), TRIB_OK);
+}
+
+static void rig_open(struct rig *rig, uint32_t ranks)
+{
+    rig_open_in(rig, ranks, NULL);
 }
 
 static void rig_close(struct rig *rig)
 {
     store_job_free(rig->job);
+    archive_close(rig->archive);
     store_turns_free(rig->turns);
     trib_metrics_destroy(rig->metrics);
     trib_auth_free(rig->auth);
@@ -210,4 +225,42 @@ TEST(test_a_copy_ends_pulls)
     leave(&waits);
     ends(&rig, "its ranks have left");
     rig_close(&rig);
+}
+
+TEST(test_forgotten)
+{
+    static const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+    const struct archive_key key = {owner, "ana", "x"};
+    const char *tmp = getenv("TMPDIR");
+    char folder[400], text[100];
+    int32_t one = 1;
+    struct rank r;
+    struct rig rig;
+
+    snprintf(folder, sizeof(folder), "%.300s/snapshots.XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    rig_open_in(&rig, 1, folder);
+    join(&rig, 0, &r);
+    hear(&r, TRIB_CONTROL_STORE_JOINED);
+    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_OPEN,
+                                  .store_open = {"x", TRIB_I32, 1, "sum"}});
+    hear(&r, TRIB_CONTROL_STORE_VECTOR);
+    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_PUSH,
+                                  .store_push = {.purpose = TRIB_CONTROL_PUSH,
+                                                 .number = 1,
+                                                 .data = {(const uint8_t *)&one, 4}}});
+    hear(&r, TRIB_CONTROL_STORE_DONE);
+    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_SNAPSHOT,
+                                  .store_snapshot = {0, TRIB_CONTROL_SNAPSHOT_TAKE}});
+    hear(&r, TRIB_CONTROL_STORE_DONE);
+    assert_true(archive_forget(rig.archive, "job", text, sizeof(text)));
+    assert_int_equal(archive_version(rig.archive, &key), 0);
+    store_job_drain(rig.job);
+    store_job_end(rig.job, "a shutdown");
+    ends(&rig, "a shutdown");
+    assert_int_equal(archive_version(rig.archive, &key), 2);
+    trib_session_free(r.session);
+    archive_drop(rig.archive, &key);
+    rig_close(&rig);
+    assert_int_equal(rmdir(folder), 0);
 }
