@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 #define NO_LIMIT UINT64_MAX
 /* Version 1 encodes "no limit" as a number above this. */
@@ -316,4 +317,45 @@ void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out)
     *out = (struct trib_cgroup_cpu){.cpus = 0};
     look_upwards(root, "cpu", look_at_cpu, out);
     look_upwards(root, NULL, look_at_cpu, out);
+}
+
+/* RDMA
+ * ------------------------------------------------------------------------- */
+
+/* Return true if a line such as "mlx5_0 hca_handle=2 hca_object=max" has a number. */
+static bool has_limit(const char *line)
+{
+    for (const char *at = strchr(line, '='); at; at = strchr(at + 1, '=')) {
+        if (strncmp(at, "=max", 4) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void look_at_rdma(void *arg, const struct place *at)
+{
+    struct trib_cgroup_rdma *out = arg;
+    char path[PATH_MAX], line[160];
+    const int n = snprintf(path, sizeof(path), "%s/rdma.max", at->path);
+    FILE *file = out->limits[0] || n < 0 || (size_t)n >= sizeof(path)
+                     ? NULL
+                     : trib_file_open(at->root, path);
+
+    while (file && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (has_limit(line))
+            trib_text_append(out->limits, sizeof(out->limits), "%s%s",
+                             out->limits[0] ? ", " : "", line);
+    }
+    if (file)
+        fclose(file);
+    if (file && out->limits[0])
+        name_file(at, "rdma.max", out->file);
+}
+
+void trib_cgroup_read_rdma(const char *root, struct trib_cgroup_rdma *out)
+{
+    *out = (struct trib_cgroup_rdma){.limits = ""};
+    look_upwards(root, "rdma", look_at_rdma, out);
+    look_upwards(root, NULL, look_at_rdma, out);
 }

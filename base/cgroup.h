@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory and CPU limits set by cgroups.
+ * Memory, CPU and RDMA limits set by cgroups.
  *
  * Containers, Slurm and systemd set these limits; /proc/meminfo and the number of CPUs
  * do not show them. Both cgroup versions are read, including hybrid hosts. A group is
@@ -34,6 +34,12 @@ struct trib_cgroup_cpu {
     char file[TRIB_CGROUP_FILE_BYTES];
 };
 
+/* Limits of RDMA objects, of the innermost group that has any. */
+struct trib_cgroup_rdma {
+    char limits[200]; /* "mlx5_0 hca_handle=2 hca_object=max, …"; "": no limit */
+    char file[TRIB_CGROUP_FILE_BYTES];
+};
+
 /**
  * trib_cgroup_read_memory - read the memory currently left.
  *
@@ -44,5 +50,8 @@ void trib_cgroup_read_memory(const char *root, struct trib_cgroup_memory *out);
 
 /** trib_cgroup_read_cpu - read the CPU quota; root as above. */
 void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out);
+
+/** trib_cgroup_read_rdma - read the limits of RDMA objects; root as above. */
+void trib_cgroup_read_rdma(const char *root, struct trib_cgroup_rdma *out);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/library.h"
 #include "base/meminfo.h"
@@ -73,6 +74,33 @@ static void check_file(struct trib_doctor *d, const struct trib_rdma_port *p)
                         "%s: no permission to open %s", p->device, p->file);
 }
 
+static void check_kind(struct trib_doctor *d, const struct trib_rdma_port *p)
+{
+    char path[128], type[32];
+
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/node_type", p->device);
+    if (trib_file_line(d->folder, path, type, sizeof(type)) && type[0] == '4')
+        trib_report_say(&d->report, WARN, "rdma",
+                        "switch it to RoCE if its driver can, or use TCP",
+                        "%s is an iWARP device, which cannot write with an immediate: "
+                        "verbs does not use it",
+                        p->device);
+}
+
+static void check_objects(struct trib_doctor *d)
+{
+    struct trib_cgroup_rdma limit;
+
+    trib_cgroup_read_rdma(d->folder, &limit);
+    if (limit.limits[0])
+        trib_report_say(&d->report, WARN, "rdma",
+                        "write max to rdma.max of the group, for each device",
+                        "the control group of this process limits RDMA objects: %s "
+                        "(%s); each rank needs a handle for each device, and objects "
+                        "for each peer",
+                        limit.limits, limit.file);
+}
+
 static void check_roce(struct trib_doctor *d, const struct trib_rdma_port *p)
 {
     if (p->gids == 0)
@@ -111,8 +139,10 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
         "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port, p->link_layer,
         p->state, p->physical[0] ? "/" : "", p->physical,
         p->rate[0] ? p->rate : "rate unknown", p->gids, p->gids == 1 ? "" : "s", mtu);
-    if (p->port == 1)
+    if (p->port == 1) {
         check_file(d, p);
+        check_kind(d, p);
+    }
     if (active && strcmp(p->link_layer, "Ethernet") == 0)
         check_roce(d, p);
 }
@@ -148,6 +178,8 @@ static void check_rdma(struct trib_doctor *d)
     else if (rdma.active == 0)
         trib_report_say(&d->report, FAIL, "rdma", "see the lines above",
                         "none of the %d RDMA ports is active", ports);
+    if (ports > 0)
+        check_objects(d);
     const char *cure = trib_transport_absent("verbs");
     if (cure && ports > 0)
         trib_report_say(

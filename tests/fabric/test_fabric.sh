@@ -58,4 +58,13 @@ expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '
     done; kill -9 $$) &
     shift 2
     exec "$@"' sh "$build/tests/fabric/fabric" "$fabric/hub" "$perf" allreduce --check --sizes 64K --iters 1000000
+# A port of 10 Gbit/s next to one of 100.
+fabric_open hosts=2 devices=2 device=1 active_speed=4 active_width=1 || exit 1
+right "a port of a tenth of the speed" 2
+fabric_show | grep -q "host 0 device 1 port 1: 0 requests"
+result $? "a port of a tenth of the speed: it carries nothing"
+TRIB_TRANSPORT=auto:ranks_per_host=1,device=fake1 expect "a device chosen under auto" 0 "" \
+    "$fabric/run" 2 "$perf" allreduce --check --sizes 64K --iters 5
+! fabric_show | grep -q "host 0 device 1 port 1: 0 requests"
+result $? "a device chosen under auto: it carries the data"
 finish

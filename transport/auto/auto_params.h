@@ -22,7 +22,7 @@ struct auto_params {
 };
 
 /**
- * trib_auto_params_parse - parse opts->params. Parameters of a candidate are checked by it.
+ * trib_auto_params_parse - parse opts->params. Each candidate checks its own.
  *
  * errors   as trib_params_parse
  */

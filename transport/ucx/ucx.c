@@ -34,18 +34,24 @@ struct settings {
 
 static trib_status_t parse(const struct trib_transport_opts *opts, struct settings *s)
 {
-    char net[TRIB_NET_TEXT_BYTES] = "";
+    char net[TRIB_NET_TEXT_BYTES] = "", device[256] = "";
     const struct trib_param params[] = {
         {.name = "port", .min = 0, .max = 65535, .value = &s->port},
         {.name = "ports", .min = 1, .max = 65535, .value = &s->ports},
         {.name = "watch", .min = 0, .max = 1, .value = &s->watch},
         {.name = "depth", .min = 2, .max = 65536, .value = &s->depth},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
+        {.name = "device", .text = device, .max = sizeof(device), .list = true},
     };
 
     *s = (struct settings){.ports = 1000, .watch = 1, .depth = DEPTH};
     trib_status_t status = trib_params_parse(
         "ucx", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
+    if (device[0] && (status == TRIB_OK || status == TRIB_INPROGRESS))
+        return trib_fail(opts->err, TRIB_ERR_CONFIG,
+                         "ucx:device=%s: UCX chooses its devices by itself; set "
+                         "UCX_NET_DEVICES=%s",
+                         device, device);
     return status == TRIB_OK
                ? trib_net_ways_init(&s->ways, "ucx", net, opts->met, opts->err)
                : status;

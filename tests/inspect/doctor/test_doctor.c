@@ -148,6 +148,10 @@ TEST(test_bad_host)
                   "4: ACTIVE"); /* no GID, no network device */
     fakeroot_rdma(&root, "mlx5_2", "InfiniBand", "2: INIT");
     fakeroot_delete(&root, "/dev/infiniband/uverbs2");
+    fakeroot_write(&root, "/sys/class/infiniband/mlx5_2/node_type", "4: RNIC");
+    fakeroot_write(&root, "/sys/fs/cgroup/rdma.max",
+                   "mlx5_0 hca_handle=2 hca_object=max\n"
+                   "mlx5_1 hca_handle=max hca_object=max\n");
     fakeroot_write(&root, "/sys/class/net/eth2/mtu", "1500");
     fakeroot_write(&root, "/sys/class/net/eth2/operstate", "down");
     fakeroot_write(&root, "/sys/fs/cgroup/cpu.max", "150000 100000");
@@ -164,6 +168,10 @@ TEST(test_bad_host)
     assert_int_equal(count(&lines, "FAIL||rdma|", "mlx5_2 has no device file"), 1);
     assert_int_equal(count(&lines, "warn||rdma|mlx5_2 port 1", "opensm"), 1);
     assert_int_equal(count(&lines, "warn||rdma|", "RDMA packets of 1024"), 1);
+    assert_int_equal(count(&lines, "warn||rdma|mlx5_2 is an iWARP device", ""), 1);
+    assert_int_equal(
+        count(&lines, "warn||rdma|", "objects: mlx5_0 hca_handle=2 hca_object=max ("),
+        1);
     assert_int_equal(count(&lines, "warn||links|", "ip link set"), 1);
     assert_int_equal(
         count(&lines, "FAIL||memlock|64 KiB may be locked, ", "ulimit -l unlimited"),
