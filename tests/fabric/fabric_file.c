@@ -48,8 +48,14 @@ static int create(const char *path, char **settings)
 
 static void show_port(int host, int device, int port)
 {
-    printf("host %d device %d port %d: %d requests\n", host, device, port,
-           fake_port(host, device, port)->carried);
+    const struct fake_port *at = fake_port(host, device, port);
+
+    printf("host %d device %d port %d: %d requests", host, device, port, at->carried);
+    for (int i = 0; i < FAKE_COUNTERS; i++)
+        if (at->counters[i])
+            printf(" %s %" PRIu64, fake_verbs_counter_name((enum fake_counter)i),
+                   at->counters[i]);
+    printf("\n");
 }
 
 static void show_qp(const struct fake_qp *qp)
@@ -80,6 +86,7 @@ static int show(void)
     for (int i = 0; fake_verbs_qp(i, &qp); i++)
         if (qp.remote)
             show_qp(&qp);
+    printf("time: %" PRIu64 " us\n", fake_verbs_time() / 1000);
     printf("misuses: %d\n", fake_verbs_mistakes());
     return 0;
 }

@@ -42,6 +42,12 @@ static const struct setting machine[] = {
     ROW(fake_verbs_opts, rate, NUMBER),
     ROW(fake_verbs_opts, delay_us, NUMBER),
     ROW(fake_verbs_opts, retry_us, NUMBER),
+    ROW(fake_verbs_opts, loss_ppm, NUMBER),
+    ROW(fake_verbs_opts, reorder_us, NUMBER),
+    ROW(fake_verbs_opts, seed, NUMBER),
+    ROW(fake_verbs_opts, virtual_time, NUMBER),
+    ROW(fake_verbs_opts, stall_ms, NUMBER),
+    ROW(fake_verbs_opts, ecn_bytes, NUMBER),
     ROW(fake_verbs_opts, infiniband, NUMBER),
     ROW(fake_verbs_opts, lid, NUMBER),
     ROW(fake_verbs_opts, no_connection_manager, NUMBER),
@@ -64,6 +70,8 @@ static const struct setting of_port[] = {
     ROW(fake_port_opts, mtu, NUMBER),
     ROW(fake_port_opts, pkeys, PKEYS),
     ROW(fake_port_opts, roce_tos, NUMBER),
+    ROW(fake_port_opts, loss_ppm, NUMBER),
+    ROW(fake_port_opts, reorder_us, NUMBER),
     {0},
 };
 #undef ROW

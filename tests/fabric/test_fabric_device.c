@@ -259,6 +259,102 @@ TEST(test_not_ready, clean, nothing_left)
     ends_open(e, opts);
     assert_int_equal(end_post(&e[0], &e[1], IBV_WR_SEND, 0, 4), 0);
     expect_status(&e[0], 4, IBV_WC_RNR_RETRY_EXC_ERR);
+    assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_OUT_OF_BUFFER), 3);
+    assert_int_equal(fake_verbs_counter(0, 0, 1, FAKE_RNR_NAK_RETRY_ERR), 3);
+    assert_int_equal(fake_verbs_counter(0, 0, 1, FAKE_REQ_RNR_RETRIES_EXCEEDED), 1);
+    ends_close(e);
+}
+
+/* Post n writes at once; returns how many completions come until the first error. */
+static int writes_until_error(struct end e[2], int n)
+{
+    int done = 0;
+
+    for (int i = 0; i < n; i++)
+        assert_int_equal(end_post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 64, (uint64_t)i), 0);
+    for (; done < n; done++) {
+        const struct ibv_wc wc = end_await(&e[0]);
+        assert_int_equal(wc.wr_id, done); /* never reordered */
+        if (wc.status == IBV_WC_SUCCESS)
+            continue;
+        assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+        break;
+    }
+    return done;
+}
+
+TEST(test_loss, clean, nothing_left)
+{
+    const struct end_opts opts[2] = {{.attr.timeout = 1, .attr.retry_cnt = 1}, {0}};
+    int done[2];
+
+    for (int run = 0; run < 2; run++) { /* the same seed, the same loss */
+        struct end e[2] = {0};
+        two_hosts();
+        fake_verbs_port_opts(0, 0, 1)->loss_ppm = 250000;
+        ends_open(e, opts);
+        done[run] = writes_until_error(e, END_SENDS);
+        assert_int_equal(
+            fake_verbs_counter(0, 0, 1, FAKE_REQ_TRANSPORT_RETRIES_EXCEEDED) > 0,
+            done[run] < END_SENDS);
+        assert_true(fake_verbs_counter(0, 0, 1, FAKE_LOCAL_ACK_TIMEOUT_ERR) > 0);
+        assert_int_equal(fake_verbs_counter(0, 0, 1, FAKE_LOCAL_ACK_TIMEOUT_ERR),
+                         fake_verbs_counter(1, 0, 1, FAKE_OUT_OF_SEQUENCE));
+        assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_LOCAL_ACK_TIMEOUT_ERR), 0);
+        ends_close(e);
+    }
+    assert_int_equal(done[0], done[1]);
+    assert_true(done[0] < END_SENDS);
+}
+
+/* Of two queue pairs that post in turn, some requests of the second arrive before the
+ * first's. */
+TEST(test_reordering, clean, nothing_left)
+{
+    const struct end_opts opts[2] = {{0}};
+    struct end a[2] = {0}, b[2] = {0};
+    bool has_overtaken = false;
+
+    two_hosts()->reorder_us = 2000;
+    ends_open(a, opts);
+    ends_open(b, opts);
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(end_post(&a[0], &a[1], IBV_WR_RDMA_WRITE, 8, i), 0);
+        assert_int_equal(end_post(&b[0], &b[1], IBV_WR_RDMA_WRITE, 8, i), 0);
+    }
+    for (uint64_t i = 0, j = 0; i < 8;) {
+        struct ibv_wc wc;
+        if (ibv_poll_cq(b[0].cq, 1, &wc) == 1)
+            assert_int_equal(wc.wr_id, j++);
+        if (ibv_poll_cq(a[0].cq, 1, &wc) == 1)
+            assert_int_equal(wc.wr_id, i++);
+        has_overtaken |= j > i;
+    }
+    assert_true(has_overtaken);
+    ends_close(b);
+    ends_close(a);
+}
+
+TEST(test_congestion_is_marked, clean, nothing_left)
+{
+    const struct end_opts opts[2] = {{0}};
+    struct end e[2] = {0};
+    struct fake_verbs_opts *fake = two_hosts();
+
+    fake->rate = 1000 * 1000 * 1000;
+    fake->ecn_bytes = 2 * END_BYTES;
+    ends_open(e, opts);
+    assert_int_equal(writes_until_error(e, 8), 8);
+    assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_NP_CNP_SENT), 0);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(end_post(&e[0], &e[1], IBV_WR_RDMA_WRITE, END_BYTES, i), 0);
+    for (uint64_t i = 0; i < 8; i++)
+        expect_status(&e[0], i, IBV_WC_SUCCESS);
+    assert_true(fake_verbs_counter(1, 0, 1, FAKE_NP_CNP_SENT) > 0);
+    assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_NP_CNP_SENT),
+                     fake_verbs_counter(0, 0, 1, FAKE_RP_CNP_HANDLED));
+    assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_RCV_DATA),
+                     8 * (END_BYTES / 4 + 16));
     ends_close(e);
 }
 
@@ -309,6 +405,12 @@ TEST(test_sysfs, clean, nothing_left)
     snprintf(path, sizeof(path), "%s/sys/class/infiniband/mlx5_bond_0/device/numa_node",
              root);
     FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fgetc(file), '1');
+    fclose(file);
+    snprintf(path, sizeof(path),
+             "%s/sys/class/infiniband/mlx5_bond_0/ports/1/counters/link_downed", root);
+    file = fopen(path, "r");
     assert_non_null(file);
     assert_int_equal(fgetc(file), '1');
     fclose(file);

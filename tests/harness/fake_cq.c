@@ -13,6 +13,7 @@ struct cq {
     struct fake_entry *ring;
     uint32_t head, tail;
     bool armed;
+    bool is_busy; /* see fake_clock.c */
     int told, acked;
 };
 
@@ -78,6 +79,7 @@ int ibv_destroy_cq(struct ibv_cq *base)
     fake_lock();
     if (cq->told != cq->acked)
         fake_mistake("%d completion events are not acknowledged", cq->told - cq->acked);
+    fake_clock_busy(&cq->is_busy, false);
     fake_count(-1);
     fake_unlock();
     free(cq->ring);
@@ -94,10 +96,16 @@ void fake_complete(struct ibv_cq *base, const struct fake_entry *entry)
         return;
     }
     cq->ring[cq->tail++ % (uint32_t)base->cqe] = *entry;
+    fake_clock_busy(&cq->is_busy, true);
     if (cq->armed) {
         cq->armed = false;
         fake_ring(base->channel->fd);
     }
+}
+
+void fake_cq_posted(struct ibv_cq *base)
+{
+    fake_clock_busy(&((struct cq *)base)->is_busy, true);
 }
 
 static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
@@ -107,6 +115,10 @@ static int poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
 
     fake_lock();
     fake_queues_poll();
+    if (cq->head == cq->tail) {
+        fake_clock_busy(&cq->is_busy, false);
+        fake_clock_try();
+    }
     for (; n < max && cq->head != cq->tail; n++) {
         struct fake_entry *entry = &cq->ring[cq->head++ % (uint32_t)base->cqe];
         wc[n] = entry->wc;

@@ -85,6 +85,8 @@ static void clear(struct fake_hub *hub)
     hub->next_id = 1;
     hub->next_port = 40000;
     hub->n_messages = 1;
+    for (int i = 0; i < FAKE_PROCESSES_MAX; i++)
+        hub->processes[i].next_due = UINT64_MAX;
 }
 
 void fake_hub_reset(void)
@@ -96,6 +98,7 @@ void fake_hub_reset(void)
         madvise(fake_hub, sizeof(*fake_hub), MADV_DONTNEED) != 0) /* all zero */
         abort();
     clear(fake_hub);
+    fake_clock_reset();
     fake_hub->n_processes = 1;
     live = 0;
     host_of_thread = -1;
@@ -112,6 +115,7 @@ bool fake_hub_create(const char *path)
     if (fake_hub == MAP_FAILED)
         return false;
     clear(fake_hub);
+    fake_clock_reset();
     return true;
 }
 
@@ -175,6 +179,7 @@ bool fake_has_ended(int process)
         pthread_mutex_unlock(&p->life);
         p->ended = true;
         fake_unuse_all(p);
+        fake_clock_ended(p);
         break;
     case 0: /* its thread has not started yet */
         pthread_mutex_unlock(&p->life);
@@ -240,6 +245,11 @@ static void wake(uint32_t *bell)
     syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void fake_wake(int process)
+{
+    wake(&fake_hub->processes[process].bell);
+}
+
 bool fake_send(int process, const struct fake_message *message)
 {
     struct fake_process *p = &fake_hub->processes[process];
@@ -257,6 +267,7 @@ bool fake_send(int process, const struct fake_message *message)
     memcpy(fake_message(row), message, sizeof(*message));
     fake_message(row)->from = self;
     fake_append(&p->inbox, row);
+    fake_hub->under_way++;
     wake(&p->bell);
     return true;
 }
@@ -284,6 +295,7 @@ static void empty_inbox(struct fake_list *inbox)
 {
     while (inbox->head) {
         const uint32_t row = take_out(inbox);
+        fake_hub->under_way--;
         const struct fake_message *m = fake_message(row);
         if (m->kind == FAKE_REQUEST && fake_queues_request(row))
             continue;
@@ -303,8 +315,10 @@ static void *run_device(void *arg)
     for (;;) {
         fake_lock();
         empty_inbox(&p->inbox);
-        uint64_t due = fake_queues_run();
+        (void)fake_queues_run();
         fake_rdmacm_check();
+        fake_clock_try();
+        const uint64_t due = fake_opts.virtual_time ? UINT64_MAX : p->next_due;
         const uint32_t bell = p->bell;
         fake_unlock();
         const uint64_t now = fake_now(), tick = TICK_MS * UINT64_C(1000000);

@@ -33,6 +33,8 @@ struct fake_port {
     bool down;
     int carried; /* requests sent */
     uint64_t out_free, in_free; /* ns, times when the link has sent and received all */
+    uint64_t draws; /* random numbers drawn */
+    uint64_t counters[FAKE_COUNTERS];
     struct fake_port_opts opts;
     struct ibv_gid_entry gids[FAKE_GIDS]; /* port_num 0: a hole */
 };
@@ -101,6 +103,8 @@ struct fake_process {
     pid_t pid;
     int host;
     uint32_t bell; /* futex */
+    int busy; /* its completion queues that are */
+    uint64_t next_due; /* ns; UINT64_MAX: nothing waits for its time */
     struct fake_list inbox;
     struct fake_usage used[FAKE_DEVICES_MAX];
 };
@@ -119,6 +123,9 @@ struct fake_hub {
     uint16_t next_port;
     uint32_t free_message, n_messages; /* messages from n_messages on were never used */
     int mistakes;
+    bool is_timed; /* some request took time */
+    uint64_t clock, changed_at; /* ns: virtual time; real time of its last change */
+    int busy, under_way; /* completion queues; messages in inboxes */
     struct fake_device devices[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX];
     struct fake_port ports[FAKE_HOSTS_MAX][FAKE_DEVICES_MAX][FAKE_PORTS_MAX];
     struct fake_process processes[FAKE_PROCESSES_MAX];
@@ -159,6 +166,8 @@ void fake_append(struct fake_list *list, uint32_t row);
 /* Remove the first message of a list and free its row. */
 void fake_drop(struct fake_list *list);
 bool fake_has_ended(int process);
+/* Wake the device thread of a process. */
+void fake_wake(int process);
 
 /* Copy from the memory of a process; false: it has ended. */
 bool fake_read(int process, void *to, uint64_t from, size_t len);
@@ -227,14 +236,25 @@ struct fake_entry {
     int covers;
 };
 void fake_complete(struct ibv_cq *base, const struct fake_entry *entry);
+/* Something was posted whose completion goes to this queue. */
+void fake_cq_posted(struct ibv_cq *base);
 /* Detach the completions of a destroyed send queue; they stay in the queue. */
 void fake_cq_forget(struct ibv_cq *base, const int *outstanding);
 void fake_cq_ops(struct ibv_context_ops *ops);
 
-/* fake_links.c */
+/* fake_clock.c */
 
+void fake_clock_reset(void);
 /* Return the fabric's time in ns. */
 uint64_t fake_now(void);
+/* Advance virtual time if nothing else can happen, and execute what is due. */
+void fake_clock_try(void);
+/* Virtual time waits for what is busy. */
+void fake_clock_busy(bool *is_busy, bool busy);
+void fake_clock_ended(struct fake_process *p);
+
+/* fake_links.c */
+
 /* Return true if requests take time. */
 bool fake_is_timed(void);
 /* Send a request from one queue pair to another. */
@@ -245,6 +265,8 @@ bool fake_can_reach(uint32_t from, uint32_t to, const struct fake_request *r);
 bool fake_gave_up(uint32_t from, struct fake_wait *wait);
 /* The receiver has no receive: true when all retries have failed. */
 bool fake_not_ready(uint32_t from, uint32_t to, struct fake_wait *wait);
+/* Count a request that arrived. */
+void fake_count_arrival(uint32_t from, uint32_t to, const struct fake_request *r);
 
 /* fake_srq.c: receive queues */
 struct fake_receive {

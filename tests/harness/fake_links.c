@@ -5,14 +5,9 @@
 #include "base/time.h"
 #include "tests/harness/fake_hub.h"
 
-uint64_t fake_now(void)
-{
-    return trib_now_ns();
-}
-
 bool fake_is_timed(void)
 {
-    return fake_is_shared() || fake_opts.rate || fake_opts.delay_us;
+    return fake_is_shared() || fake_opts.virtual_time || fake_hub->is_timed;
 }
 
 /* Time ----------------------------------------------------------------------------- */
@@ -45,13 +40,101 @@ static uint64_t carry(struct fake_port *from, struct fake_port *to, size_t bytes
     return to->in_free;
 }
 
+/* Return the next random number of a port. */
+static uint64_t draw(struct fake_port *port)
+{
+    uint64_t x = fake_opts.seed + ++port->draws * UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static uint64_t late_ns(struct fake_port *from)
+{
+    const uint32_t most =
+        from->opts.reorder_us ? from->opts.reorder_us : fake_opts.reorder_us;
+
+    return most ? draw(from) % (most * UINT64_C(1000)) : 0;
+}
+
+static bool loses_one(struct fake_port *from, uint64_t packets)
+{
+    const uint32_t ppm = from->opts.loss_ppm ? from->opts.loss_ppm : fake_opts.loss_ppm;
+
+    for (; ppm && packets; packets--)
+        if (draw(from) % 1000000 < ppm)
+            return true;
+    return false;
+}
+
+static uint64_t packets_of(const struct fake_qp *qp, uint64_t bytes)
+{
+    const uint64_t mtu = UINT64_C(128) << qp->mtu;
+
+    return bytes ? (bytes + mtu - 1) / mtu : 1;
+}
+
+/* Return the time between transmissions; timeout 0 means for ever. */
+static uint64_t ack_ns(const struct fake_qp *qp)
+{
+    return qp->timeout ? UINT64_C(4096) << qp->timeout : TRIB_NEVER;
+}
+
+static void count(struct fake_port *port, enum fake_counter counter, uint64_t n)
+{
+    port->counters[counter] += n;
+}
+
+/* Lose packets of a request: return the time until it arrives or fails. */
+static uint64_t lose(struct fake_port *from, struct fake_port *to,
+                     const struct fake_qp *qp, uint64_t packets, bool *is_lost)
+{
+    uint64_t ns = 0;
+
+    for (int sent = 0; sent <= qp->retry_cnt; sent++) {
+        if (!loses_one(from, packets))
+            return ns;
+        ns = trib_deadline_later(ns, ack_ns(qp));
+        count(from, FAKE_LOCAL_ACK_TIMEOUT_ERR, 1);
+        count(from, FAKE_PACKET_SEQ_ERR, 1);
+        count(to, FAKE_OUT_OF_SEQUENCE, 1);
+    }
+    *is_lost = true;
+    count(from, FAKE_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
+    return ns;
+}
+
+/* Bytes before a port mark a request, and its sender is notified. */
+static void mark(struct fake_port *from, struct fake_port *to, uint64_t due)
+{
+    const uint64_t rate = to->opts.rate ? to->opts.rate : fake_opts.rate;
+    const double bytes =
+        (double)(due - fake_now()) * (double)rate / 1e9; /* a double: no overflow */
+
+    if (!fake_opts.ecn_bytes || !rate || bytes <= (double)fake_opts.ecn_bytes)
+        return;
+    count(to, FAKE_NP_ECN_MARKED_ROCE_PACKETS, 1);
+    count(to, FAKE_NP_CNP_SENT, 1);
+    count(from, FAKE_RP_CNP_HANDLED, 1);
+}
+
 struct fake_wait fake_travel(uint32_t from, uint32_t to, size_t bytes)
 {
     struct fake_port *a = fake_port_of(from), *b = fake_port_of(to);
+    const struct fake_qp *qp = fake_qp_row(from);
     struct fake_wait wait = {0};
 
-    if (a && b)
-        wait.due = carry(a, b, bytes);
+    if (!a || !b)
+        return wait;
+    wait.due = carry(a, b, bytes);
+    if (wait.due)
+        mark(a, b, wait.due);
+    const uint64_t later = trib_deadline_later(
+        late_ns(a), lose(a, b, qp, packets_of(qp, bytes), &wait.is_lost));
+    if (later)
+        wait.due = trib_deadline_later(wait.due ? wait.due : fake_now(), later);
+    fake_hub->is_timed |= wait.due != 0;
     return wait;
 }
 
@@ -66,7 +149,7 @@ static bool share_partition(uint16_t a, uint16_t b)
 
 static bool fits(const struct fake_qp *at, const struct fake_request *r)
 {
-    const struct fake_port *port = fake_port_of(at->number);
+    struct fake_port *port = fake_port_of(at->number);
     const int most = port->opts.mtu ? port->opts.mtu : (int)at->port_mtu;
 
     return (int)r->mtu <= most || r->len <= 128u << most;
@@ -79,10 +162,20 @@ bool fake_can_reach(uint32_t from, uint32_t to, const struct fake_request *r)
     return share_partition(a->pkey, b->pkey) && fits(a, r) && fits(b, r);
 }
 
-/* Return the time between transmissions; timeout 0 means for ever. */
-static uint64_t ack_ns(const struct fake_qp *qp)
+void fake_count_arrival(uint32_t from, uint32_t to, const struct fake_request *r)
 {
-    return qp->timeout ? UINT64_C(4096) << qp->timeout : TRIB_NEVER;
+    struct fake_port *a = fake_port_of(from), *b = fake_port_of(to);
+    const uint64_t packets = packets_of(fake_qp_row(from), r->len),
+                   words = (r->len + UINT64_C(3)) / 4;
+
+    if (!a || !b)
+        return;
+    count(a, FAKE_XMIT_DATA, words);
+    count(b, FAKE_RCV_DATA, words);
+    count(a, FAKE_XMIT_PACKETS, packets);
+    count(b, FAKE_RCV_PACKETS, packets);
+    if (r->opcode == IBV_WR_RDMA_WRITE || r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        count(b, FAKE_RX_WRITE_REQUESTS, 1);
 }
 
 bool fake_gave_up(uint32_t from, struct fake_wait *wait)
@@ -94,7 +187,11 @@ bool fake_gave_up(uint32_t from, struct fake_wait *wait)
             qp->timeout ? fake_now() + (qp->retry_cnt + 1u) * ack_ns(qp) : TRIB_NEVER;
         fake_queues_due(wait->dead);
     }
-    return fake_now() >= wait->dead;
+    if (fake_now() < wait->dead)
+        return false;
+    count(fake_port_of(from), FAKE_LOCAL_ACK_TIMEOUT_ERR, qp->retry_cnt + 1u);
+    count(fake_port_of(from), FAKE_REQ_TRANSPORT_RETRIES_EXCEEDED, 1);
+    return true;
 }
 
 /* Return the time of the field min_rnr_timer. */
@@ -114,8 +211,12 @@ bool fake_not_ready(uint32_t from, uint32_t to, struct fake_wait *wait)
     const struct fake_qp *qp = fake_qp_row(from);
 
     wait->naks++;
-    if (qp->rnr_retry != FOR_EVER && wait->naks > qp->rnr_retry)
+    count(fake_port_of(from), FAKE_RNR_NAK_RETRY_ERR, 1);
+    count(fake_port_of(to), FAKE_OUT_OF_BUFFER, 1);
+    if (qp->rnr_retry != FOR_EVER && wait->naks > qp->rnr_retry) {
+        count(fake_port_of(from), FAKE_REQ_RNR_RETRIES_EXCEEDED, 1);
         return true;
+    }
     wait->due = fake_now() + rnr_ns(fake_qp_row(to)->min_rnr_timer);
     fake_queues_due(wait->due);
     return false;

@@ -194,6 +194,38 @@ struct fake_port_opts *fake_verbs_port_opts(int host, int device, int port)
     return &at->opts;
 }
 
+static const char *const counter_names[FAKE_COUNTERS] = {
+    "port_xmit_data",
+    "port_rcv_data",
+    "port_xmit_packets",
+    "port_rcv_packets",
+    "link_downed",
+    "out_of_sequence",
+    "packet_seq_err",
+    "local_ack_timeout_err",
+    "out_of_buffer",
+    "rnr_nak_retry_err",
+    "req_transport_retries_exceeded",
+    "req_rnr_retries_exceeded",
+    "rx_write_requests",
+    "np_ecn_marked_roce_packets",
+    "np_cnp_sent",
+    "rp_cnp_handled",
+};
+
+const char *fake_verbs_counter_name(enum fake_counter counter)
+{
+    return counter_names[counter];
+}
+
+uint64_t fake_verbs_counter(int host, int device, int port, enum fake_counter counter)
+{
+    fake_lock();
+    const uint64_t n = fake_port(host, device, port)->counters[counter];
+    fake_unlock();
+    return n;
+}
+
 bool fake_verbs_qp(int n, struct fake_qp *out)
 {
     fake_lock();

@@ -129,6 +129,7 @@ static int enqueue(struct fake_queue *qp, const struct ibv_send_wr *wr)
     qp->tail++;
     qp->outstanding++;
     fake_mark_busy(qp);
+    fake_cq_posted(qp->base.send_cq);
     if (qp->state == IBV_QPS_ERR)
         fake_break(qp);
     else

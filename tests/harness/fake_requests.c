@@ -11,8 +11,8 @@
 
 static struct fake_queue *busy;
 static struct fake_list orphans; /* requests to queue pairs that are gone */
-static uint64_t next_due; /* ns; UINT64_MAX: nothing waits for its time */
 static bool held;
+#define next_due (fake_hub->processes[fake_self()].next_due)
 static enum ibv_wc_status fail_with;
 
 void fake_requests_reset(void)
@@ -187,6 +187,7 @@ static int deliver(struct fake_queue *to, uint32_t from, const struct fake_reque
     if (r->opcode != IBV_WR_RDMA_WRITE && fake_receives_of(to)->n == 0)
         return fake_not_ready(from, to->base.qp_num, wait) ? IBV_WC_RNR_RETRY_EXC_ERR
                                                            : WAITS;
+    fake_count_arrival(from, to->base.qp_num, r);
     return (int)arrive(to, r, source);
 }
 

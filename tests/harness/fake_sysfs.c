@@ -128,6 +128,18 @@ static void put_pkeys(struct tree *t, const struct fake_port_opts *opts)
     }
 }
 
+static void put_counters(struct tree *t, const struct fake_port *port)
+{
+    char name[64];
+
+    for (int i = 0; i < FAKE_COUNTERS; i++) {
+        snprintf(name, sizeof(name), "%s/%s",
+                 i < FAKE_HW_FIRST ? "counters" : "hw_counters",
+                 fake_verbs_counter_name((enum fake_counter)i));
+        put_port(t, name, "%llu", (unsigned long long)port->counters[i]);
+    }
+}
+
 static void write_port(struct tree *t)
 {
     const struct fake_port *port = fake_port(t->host, t->device, t->port);
@@ -142,6 +154,7 @@ static void write_port(struct tree *t)
     for (int i = 0; i < FAKE_GIDS; i++)
         put_gid(t, port, i);
     put_pkeys(t, &port->opts);
+    put_counters(t, port);
     snprintf(path, sizeof(path), "sys/kernel/config/rdma_cm/%s/ports/%d", t->name,
              t->port);
     put_device(t, path, "default_roce_tos", "%d", port->opts.roce_tos);

@@ -409,7 +409,9 @@ void fake_verbs_port(int device, int port, bool up)
 
     event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
     fake_lock();
-    fake_port(fake_host(), device, port)->down = !up;
+    struct fake_port *at = fake_port(fake_host(), device, port);
+    at->counters[FAKE_LINK_DOWNED] += !up && !at->down;
+    at->down = !up;
     for (int i = 0; i < CONTEXTS_MAX; i++) {
         if (contexts[i] && contexts[i]->host == fake_host() &&
             contexts[i]->device == device)

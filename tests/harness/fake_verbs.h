@@ -72,6 +72,17 @@ struct fake_verbs_opts {
     uint64_t rate; /* bytes per second of each port; 0: no limit */
     uint64_t delay_us; /* from port to port */
     uint64_t retry_us; /* until a request to a queue pair that is gone fails */
+    uint32_t loss_ppm; /* of a million packets that a port sends, these are lost: the
+                          * request is late by a queue pair's ack timeout each time, or
+                          * fails */
+    uint32_t reorder_us; /* each request is late by up to this much. Those of one queue
+                          * pair keep their order */
+    bool virtual_time; /* the fabric's clock stands still while a rank is active, see
+                          * fake_clock.c; delays then cost no time */
+    uint32_t stall_ms; /* 0: 20 */
+    uint64_t seed; /* of both, for each port */
+    uint64_t ecn_bytes; /* a request that finds more before a port is marked; 0:
+                          * none */
     int lid; /* of the first device; the others follow in sequence; 0:
                           * none. Each further port adds FAKE_PORT_LIDS */
 };
@@ -79,6 +90,28 @@ struct fake_verbs_opts {
 #define FAKE_GIDS 16
 #define FAKE_PORT_LIDS 100
 #define FAKE_PKEYS 8
+
+/* What a port counts, as the files of its folders counters and hw_counters do. */
+enum fake_counter {
+    FAKE_XMIT_DATA, /* words of 4 bytes */
+    FAKE_RCV_DATA,
+    FAKE_XMIT_PACKETS,
+    FAKE_RCV_PACKETS,
+    FAKE_LINK_DOWNED,
+    FAKE_HW_FIRST, /* from here on in hw_counters */
+    FAKE_OUT_OF_SEQUENCE = FAKE_HW_FIRST, /* at the receiver of a lost packet */
+    FAKE_PACKET_SEQ_ERR, /* … at its sender */
+    FAKE_LOCAL_ACK_TIMEOUT_ERR,
+    FAKE_OUT_OF_BUFFER, /* no receive, at the receiver */
+    FAKE_RNR_NAK_RETRY_ERR, /* … at the sender */
+    FAKE_REQ_TRANSPORT_RETRIES_EXCEEDED,
+    FAKE_REQ_RNR_RETRIES_EXCEEDED,
+    FAKE_RX_WRITE_REQUESTS,
+    FAKE_NP_ECN_MARKED_ROCE_PACKETS, /* congested, at the receiver */
+    FAKE_NP_CNP_SENT,
+    FAKE_RP_CNP_HANDLED, /* … at the sender */
+    FAKE_COUNTERS,
+};
 
 /* Options of one device of one host. */
 struct fake_device_opts {
@@ -99,6 +132,7 @@ struct fake_port_opts {
                                  * pairs of one partition can exchange requests if at
                                  * least one is a full member (bit 15) */
     uint8_t roce_tos; /* default traffic class of the connection manager */
+    uint32_t loss_ppm, reorder_us; /* 0: the machine's */
 };
 
 /* A queue pair, even a destroyed one, as ibv_modify_qp set it. */
@@ -144,6 +178,15 @@ struct fake_device_opts *fake_verbs_device_opts(int host, int device);
 
 /** fake_verbs_port_opts - return the options of a port, from 1. */
 struct fake_port_opts *fake_verbs_port_opts(int host, int device, int port);
+
+/** fake_verbs_time - return the fabric's time in ns. */
+uint64_t fake_verbs_time(void);
+
+/** fake_verbs_counter - return what a port has counted. */
+uint64_t fake_verbs_counter(int host, int device, int port, enum fake_counter counter);
+
+/** fake_verbs_counter_name - return the name of a counter's file. */
+const char *fake_verbs_counter_name(enum fake_counter counter);
 
 /** fake_verbs_qp - copy the nth queue pair that was ever made; false: no such one. */
 bool fake_verbs_qp(int n, struct fake_qp *out);
