@@ -37,6 +37,7 @@ static const struct setting machine[] = {
     ROW(fake_verbs_opts, srq_errno, NUMBER),
     ROW(fake_verbs_opts, iwarp, NUMBER),
     ROW(fake_verbs_opts, down_fails, NUMBER),
+    ROW(fake_verbs_opts, gid_loss, NUMBER),
     ROW(fake_verbs_opts, late_us, NUMBER),
     ROW(fake_verbs_opts, late_peer, NUMBER),
     ROW(fake_verbs_opts, rate, NUMBER),
@@ -177,6 +178,72 @@ static bool each_port(const struct fabric_where *w, const struct setting *s,
     return true;
 }
 
+/* Events: "link=down", "link=up", "gid=N:ADDRESS", "gid=N:" and "fatal=1". */
+
+static bool set_link(struct fake_place at, const char *value)
+{
+    const bool up = strcmp(value, "up") == 0;
+
+    if (up || strcmp(value, "down") == 0) {
+        fake_set_link(at.host, at.device, at.port, up);
+        return true;
+    }
+    return false;
+}
+
+/* Set or remove a GID, of RoCE v2 if its index is odd. */
+static bool set_gid(struct fake_place at, const char *value)
+{
+    char *end;
+    const unsigned long n = strtoul(value, &end, 0);
+
+    if (*end != ':' || n >= FAKE_GIDS)
+        return false;
+    fake_set_gid(fake_port(at.host, at.device, at.port), at.port, (int)n,
+                 end[1] ? end + 1 : NULL,
+                 n % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
+    fake_announce(at.host,
+                  (struct fake_event){IBV_EVENT_GID_CHANGE, at.device, at.port});
+    return true;
+}
+
+static bool set_fatal(struct fake_place at, const char *value)
+{
+    if (strcmp(value, "1") != 0 || at.port != 1)
+        return at.port != 1;
+    fake_device(at.host, at.device)->is_dead = true;
+    fake_announce(at.host, (struct fake_event){IBV_EVENT_DEVICE_FATAL, at.device, 1});
+    return true;
+}
+
+static const struct event {
+    const char *name;
+    bool (*set)(struct fake_place at, const char *value);
+} events[] = {{"link", set_link}, {"gid", set_gid}, {"fatal", set_fatal}};
+
+static bool each_event(const struct fabric_where *w, const struct event *e,
+                       const char *value)
+{
+    const struct range hosts = range_of(w->host, 0, fake_opts.hosts),
+                       devices = range_of(w->device, 0, fake_opts.devices),
+                       ports = range_of(w->port, 1, fake_opts.ports);
+
+    for (int host = hosts.first; host < hosts.end; host++)
+        for (int device = devices.first; device < devices.end; device++)
+            for (int port = ports.first; port < ports.end; port++)
+                if (!e->set((struct fake_place){host, device, (uint8_t)port}, value))
+                    return false;
+    return true;
+}
+
+static const struct event *find_event(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (strlen(events[i].name) == len && strncmp(events[i].name, name, len) == 0)
+            return &events[i];
+    return NULL;
+}
+
 static bool select_where(struct fabric_where *w, const char *name, size_t len,
                          const char *value, bool *is_selector)
 {
@@ -201,6 +268,7 @@ bool fabric_set(struct fabric_where *where, const char *text)
     const char *equal = strchr(text, '=');
     const size_t len = equal ? (size_t)(equal - text) : 0;
     const bool all = where->host < 0 && where->device < 0 && where->port < 0;
+    const struct event *event = find_event(text, len);
     const struct setting *s;
     bool is_selector;
 
@@ -209,6 +277,8 @@ bool fabric_set(struct fabric_where *where, const char *text)
     const bool selected = select_where(where, text, len, equal + 1, &is_selector);
     if (is_selector)
         return selected;
+    if (event)
+        return each_event(where, event, equal + 1);
     if (all && (s = find(machine, text, len)) != NULL)
         return apply(s, &fake_opts, equal + 1);
     if (where->port < 0 && (s = find(of_device, text, len)) != NULL)

@@ -374,6 +374,25 @@ TEST(test_down_fails, clean, nothing_left)
     }
 }
 
+TEST(test_removed_gid, clean, nothing_left)
+{
+    static const enum ibv_wc_status expected[] = {IBV_WC_SUCCESS, IBV_WC_RETRY_EXC_ERR,
+                                                  IBV_WC_LOC_QP_OP_ERR};
+    const struct end_opts opts[2] = {{.attr.ah_attr.grh.sgid_index = 3},
+                                     {.attr.ah_attr.grh.sgid_index = 3}};
+
+    for (int loss = 0; loss < 3; loss++) {
+        struct end e[2] = {0};
+        two_hosts()->gid_loss = loss;
+        ends_open(e, opts);
+        fake_verbs_host(0);
+        fake_verbs_gid(0, 3, NULL, IBV_GID_TYPE_ROCE_V2);
+        assert_int_equal(end_post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 8, 4), 0);
+        expect_status(&e[0], 4, expected[loss]);
+        ends_close(e);
+    }
+}
+
 static void count(void *arg, const struct trib_rdma_port *port)
 {
     struct trib_rdma_port *ports = arg;

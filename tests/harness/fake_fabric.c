@@ -127,6 +127,8 @@ bool fake_hub_open(const char *path)
         return false;
     fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
+    self = -1;
+    is_shared = true;
     return fake_hub != MAP_FAILED;
 }
 
@@ -142,7 +144,6 @@ bool fake_hub_attach(const char *path, int host)
         p->host = host;
         init_mutex(&p->life);
     }
-    is_shared = true;
     fake_unlock();
     return self < FAKE_PROCESSES_MAX;
 }
@@ -254,7 +255,7 @@ bool fake_send(int process, const struct fake_message *message)
 {
     struct fake_process *p = &fake_hub->processes[process];
 
-    if (process == self && message->kind != FAKE_REQUEST) {
+    if (process == self && (message->kind == FAKE_RESULT || message->kind == FAKE_CM)) {
         if (message->kind == FAKE_CM)
             fake_rdmacm_event(message);
         else
@@ -289,6 +290,20 @@ bool fake_read(int process, void *to, uint64_t from, size_t len)
     return true;
 }
 
+void fake_announce(int host, struct fake_event event)
+{
+    const struct fake_message m = {.kind = FAKE_EVENT, .event = event};
+
+    if (!is_shared) {
+        fake_device_event(host, &event);
+        return;
+    }
+    for (int i = 0; i < fake_hub->n_processes; i++)
+        if (fake_hub->processes[i].host == host && !fake_has_ended(i) &&
+            !fake_send(i, &m))
+            fake_mistake("no room for an event");
+}
+
 /* The device thread ---------------------------------------------------------------- */
 
 static void empty_inbox(struct fake_list *inbox)
@@ -303,6 +318,8 @@ static void empty_inbox(struct fake_list *inbox)
             fake_queues_result(m);
         else if (m->kind == FAKE_CM)
             fake_rdmacm_event(m);
+        else if (m->kind == FAKE_EVENT)
+            fake_device_event(fake_host(), &m->event);
         free_message(row);
     }
 }

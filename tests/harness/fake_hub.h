@@ -47,6 +47,7 @@ struct fake_usage {
 
 struct fake_device {
     bool is_set;
+    bool is_dead; /* after a fatal error */
     struct fake_device_opts opts;
     struct fake_usage used;
 };
@@ -60,7 +61,7 @@ struct fake_wait {
 };
 
 /* A message from one process to another. */
-enum fake_message_kind { FAKE_REQUEST, FAKE_RESULT, FAKE_CM };
+enum fake_message_kind { FAKE_REQUEST, FAKE_RESULT, FAKE_CM, FAKE_EVENT };
 
 struct fake_request {
     enum ibv_wr_opcode opcode;
@@ -78,6 +79,11 @@ struct fake_cm_message {
     uint8_t port, len;
 };
 
+struct fake_event {
+    enum ibv_event_type type;
+    int device, port;
+};
+
 struct fake_message {
     uint32_t next; /* in a list; 0: end */
     enum fake_message_kind kind;
@@ -89,6 +95,7 @@ struct fake_message {
     union {
         struct fake_request request;
         struct fake_cm_message cm;
+        struct fake_event event;
     };
     uint8_t bytes[FAKE_INLINE_MAX]; /* inline or private data */
 };
@@ -166,6 +173,8 @@ void fake_append(struct fake_list *list, uint32_t row);
 /* Remove the first message of a list and free its row. */
 void fake_drop(struct fake_list *list);
 bool fake_has_ended(int process);
+/* Raise an event in the contexts of a device, in all processes of its host. */
+void fake_announce(int host, struct fake_event event);
 /* Wake the device thread of a process. */
 void fake_wake(int process);
 
@@ -197,6 +206,8 @@ struct fake_qp *fake_qp_row(uint32_t qp_num);
 struct fake_port *fake_port_of(uint32_t qp_num);
 
 uint16_t fake_lid(int device, int port);
+void fake_set_gid(struct fake_port *at, int port, int n, const char *address,
+                  enum ibv_gid_type type);
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 
@@ -227,6 +238,10 @@ bool fake_is_iwarp(const struct ibv_context *context);
 bool fake_no_srq(const struct ibv_context *context);
 int fake_mtu_of(const struct ibv_context *context, int port);
 bool fake_port_is_up(const struct ibv_context *context, int port);
+/* Process an EVENT of this host: raise it in each context of the device. */
+void fake_device_event(int host, const struct fake_event *event);
+/* Set a port up or down; its contexts are told. */
+void fake_set_link(int host, int device, int port, bool up);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
 /* fake_cq.c: a completion, and the room that polling it frees in a send queue. */
@@ -259,6 +274,8 @@ void fake_clock_ended(struct fake_process *p);
 bool fake_is_timed(void);
 /* Send a request from one queue pair to another. */
 struct fake_wait fake_travel(uint32_t from, uint32_t to, size_t bytes);
+/* Return true if a queue pair still has its GID. */
+bool fake_has_gid(const struct fake_qp *qp);
 /* Return true if the packets of a request pass both ports and partitions. */
 bool fake_can_reach(uint32_t from, uint32_t to, const struct fake_request *r);
 /* A request does not arrive: true when all retries have failed. */
@@ -294,6 +311,8 @@ int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
 bool fake_queues_use(const struct ibv_srq *srq);
 /* Return a queue pair of a context, or NULL. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
+/* Break all queue pairs of a device. */
+void fake_queues_break(int host, int device);
 void fake_queues_ops(struct ibv_context_ops *ops);
 void fake_queues_reset(void);
 

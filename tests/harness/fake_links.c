@@ -155,10 +155,17 @@ static bool fits(const struct fake_qp *at, const struct fake_request *r)
     return (int)r->mtu <= most || r->len <= 128u << most;
 }
 
+bool fake_has_gid(const struct fake_qp *qp)
+{
+    return fake_port_of(qp->number)->gids[qp->sgid_index % FAKE_GIDS].port_num != 0;
+}
+
 bool fake_can_reach(uint32_t from, uint32_t to, const struct fake_request *r)
 {
     const struct fake_qp *a = fake_qp_row(from), *b = fake_qp_row(to);
 
+    if (fake_opts.gid_loss && (!fake_has_gid(a) || !fake_has_gid(b)))
+        return false;
     return share_partition(a->pkey, b->pkey) && fits(a, r) && fits(b, r);
 }
 

@@ -11,8 +11,8 @@
 
 enum { SPEED_25G = 32, WIDTH_4X = 2 };
 
-static void set_gid(struct fake_port *at, int port, int n, const char *address,
-                    enum ibv_gid_type type)
+void fake_set_gid(struct fake_port *at, int port, int n, const char *address,
+                  enum ibv_gid_type type)
 {
     struct ibv_gid_entry *entry = &at->gids[n];
 
@@ -41,8 +41,8 @@ static void set_port(struct fake_port *at, int host, int device, int port)
                      device + 1);
         else
             snprintf(address, sizeof(address), "10.%d.%d.%d", ip[1], ip[2], ip[3]);
-        set_gid(at, port, i, address,
-                i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
+        fake_set_gid(at, port, i, address,
+                     i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1);
     }
 }
 
@@ -174,7 +174,7 @@ bool fake_path_is_right(const struct ibv_context *context,
 void fake_verbs_gid(int device, int n, const char *address, enum ibv_gid_type type)
 {
     fake_lock();
-    set_gid(fake_port(fake_host(), device, 1), 1, n, address, type);
+    fake_set_gid(fake_port(fake_host(), device, 1), 1, n, address, type);
     fake_unlock();
 }
 

@@ -75,6 +75,14 @@ bool fake_queues_use(const struct ibv_srq *srq)
     return used;
 }
 
+void fake_queues_break(int host, int device)
+{
+    for (struct fake_queue *qp = queues; qp; qp = qp->next)
+        if (fake_host_of(qp->base.context) == host &&
+            fake_device_of(qp->base.context) == device)
+            fake_break(qp);
+}
+
 /* Posts ---------------------------------------------------------------------------- */
 
 /* Set the time of a request's execution. The transport's wr_id has the peer. */

@@ -129,6 +129,8 @@ int rdma_set_option(struct rdma_cm_id *base, int level, int name, void *value,
     return name == RDMA_OPTION_ID_ACK_TIMEOUT ? 0 : refuse(ENOSYS);
 }
 
+enum { CM_GID = 3 }; /* RoCE v2, IPv4 */
+
 /* Return the traffic class of an id's packets. */
 static uint8_t class_of(const struct fake_cm_id *id)
 {
@@ -155,6 +157,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attr, int *ma
         attr->ah_attr.port_num = base->port_num;
         attr->ah_attr.grh.traffic_class = class_of(id);
         attr->ah_attr.grh.hop_limit = 64;
+        attr->ah_attr.grh.sgid_index = CM_GID;
         if (!id->other_qp_num)
             fake_mistake("ready to receive before the other queue pair is known");
     }

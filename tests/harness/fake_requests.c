@@ -318,6 +318,10 @@ void fake_run(struct fake_queue *qp)
 
     if (qp->state != IBV_QPS_RTS || qp->head == qp->tail)
         return;
+    if (fake_opts.gid_loss == 2 && !fake_has_gid(fake_qp_row(qp->base.qp_num))) {
+        end_request(qp, IBV_WC_LOC_QP_OP_ERR);
+        return;
+    }
     if (process != fake_self()) {
         push(qp, process);
         if (qp->pushed == qp->head && qp->head != qp->tail && !is_up(qp))

@@ -128,7 +128,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     fake_lock();
     context_init(c, (int)(at / FAKE_DEVICES_MAX), (int)(at % FAKE_DEVICES_MAX));
-    const bool fits = fake_use(&c->base, (struct fake_usage){.contexts = 1});
+    const bool is_dead = fake_device(c->host, c->device)->is_dead;
+    const bool fits =
+        !is_dead && fake_use(&c->base, (struct fake_usage){.contexts = 1});
     if (fits) {
         insert(c);
         fake_count(1);
@@ -139,7 +141,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         return &c->base;
     close(c->base.async_fd);
     free(c);
-    errno = ENOMEM;
+    errno = is_dead ? EIO : ENOMEM;
     return NULL;
 }
 
@@ -403,21 +405,35 @@ struct fake_verbs_opts *fake_verbs_reset(void)
     return opts;
 }
 
-void fake_verbs_port(int device, int port, bool up)
+void fake_device_event(int host, const struct fake_event *event)
 {
-    struct ibv_async_event event = {.element.port_num = port};
+    for (int i = 0; i < CONTEXTS_MAX; i++)
+        if (contexts[i] && contexts[i]->host == host &&
+            contexts[i]->device == event->device)
+            fake_raise(&contexts[i]->base,
+                       (struct ibv_async_event){.event_type = event->type,
+                                                .element.port_num = event->port});
+    if (event->type == IBV_EVENT_DEVICE_FATAL)
+        fake_queues_break(host, event->device);
+    (void)fake_queues_run();
+}
 
-    event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-    fake_lock();
-    struct fake_port *at = fake_port(fake_host(), device, port);
+void fake_set_link(int host, int device, int port, bool up)
+{
+    struct fake_port *at = fake_port(host, device, port);
+
     at->counters[FAKE_LINK_DOWNED] += !up && !at->down;
     at->down = !up;
-    for (int i = 0; i < CONTEXTS_MAX; i++) {
-        if (contexts[i] && contexts[i]->host == fake_host() &&
-            contexts[i]->device == device)
-            fake_raise(&contexts[i]->base, event);
-    }
-    fake_queues_run();
+    fake_announce(host, (struct fake_event){.type = up ? IBV_EVENT_PORT_ACTIVE
+                                                       : IBV_EVENT_PORT_ERR,
+                                            .device = device,
+                                            .port = port});
+}
+
+void fake_verbs_port(int device, int port, bool up)
+{
+    fake_lock();
+    fake_set_link(fake_host(), device, port, up);
     fake_unlock();
 }
 

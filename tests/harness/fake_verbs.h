@@ -25,6 +25,9 @@ struct fake_verbs_opts {
                           * 127.9.N.P, which real UDP reaches, too */
     int ports; /* per device */
     bool port_down;
+    int gid_loss; /* what a removed GID does to queue pairs that use it: 0:
+                          * nothing, 1: their packets are lost, 2: their requests fail
+                          * at once with IBV_WC_LOC_QP_OP_ERR, as soft-RoCE's */
     bool down_fails; /* requests over a port that is down fail after all retries;
                           * else they wait until it is up */
     bool address_less; /* addresses belong to no device */
