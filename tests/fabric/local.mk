@@ -16,5 +16,7 @@ tests_fabric_fabric_LDADD = libbase.la -lpthread
 check_tests += tests/fabric/test_fabric_device
 tests_fabric_test_fabric_device_SOURCES = tests/fabric/test_fabric_device.c tests/fabric/fabric_end.h \
 	$(fake_verbs_sources)
+check_tests += tests/fabric/test_fabric_rails
+tests_fabric_test_fabric_rails_SOURCES = tests/fabric/test_fabric_rails.c $(conformance_sources) $(fake_verbs_sources)
 check_scripts += tests/fabric/test_fabric.sh
 endif

@@ -50,6 +50,32 @@ expect "links of 100 MB/s" 0 "" "$fabric/run" 2 "$perf" allreduce --check --size
 awk -F, '$1 ~ /allreduce$/ { least = $12 } END { exit !(least > 10000) }' "$said"
 result $? "links of 100 MB/s: no sum takes less than 10 ms"
 
+fabric_open hosts=3 devices=2 virtual_time=1 rate=1000000000 delay_us=20000 loss_ppm=2000 reorder_us=5000 || exit 1
+right "late and lossy links in virtual time" 3
+fabric_show >"$said"
+grep -q 'local_ack_timeout_err [1-9]' "$said" && grep -q 'out_of_sequence [1-9]' "$said"
+result $? "lost packets are counted"
+
+# while_running NAME, WORDS, SETTING... - change the fabric when two ranks have sent 300 requests each.
+while_running() {
+    local name=$1 words=$2
+    shift 2
+    { within 60 has_begun && fabric_set "$@"; } &
+    TRIB_STOP_TIMEOUT_MS=1000 expect "$name" 0 "$words" \
+        "$fabric/run" 2 "$perf" allreduce --check --sizes 64K --iters 1500
+    wait $!
+    result $? "$name: during the sums"
+}
+has_begun() {
+    fabric_show | grep -q 'host 1 device 1 .* [0-9]\{3,\} requests'
+}
+fabric_open hosts=2 devices=2 down_fails=1 || exit 1
+while_running "a port goes down: the other rail remains" "port 1 of fake1 is down" host=1 device=1 link=down
+fabric_open hosts=2 devices=2 || exit 1
+while_running "an address is removed and comes back" "" host=0 device=1 gid=3: gid=3:10.9.1.1
+fabric_open hosts=2 devices=2 || exit 1
+while_running "a device fails: the other rail remains" "fake1" host=1 device=1 fatal=1
+
 fabric_open hosts=3 devices=2 retry_us=500000 || exit 1
 # shellcheck disable=SC2016 # the rank expands it
 expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '

@@ -290,7 +290,7 @@ TEST(test_loss, clean, nothing_left)
 
     for (int run = 0; run < 2; run++) { /* the same seed, the same loss */
         struct end e[2] = {0};
-        two_hosts();
+        two_hosts()->virtual_time = true;
         fake_verbs_port_opts(0, 0, 1)->loss_ppm = 250000;
         ends_open(e, opts);
         done[run] = writes_until_error(e, END_SENDS);
@@ -315,7 +315,9 @@ TEST(test_reordering, clean, nothing_left)
     struct end a[2] = {0}, b[2] = {0};
     bool has_overtaken = false;
 
-    two_hosts()->reorder_us = 2000;
+    struct fake_verbs_opts *fake = two_hosts();
+    fake->virtual_time = true;
+    fake->reorder_us = 2000;
     ends_open(a, opts);
     ends_open(b, opts);
     for (uint64_t i = 0; i < 8; i++) {
@@ -341,6 +343,7 @@ TEST(test_congestion_is_marked, clean, nothing_left)
     struct end e[2] = {0};
     struct fake_verbs_opts *fake = two_hosts();
 
+    fake->virtual_time = true;
     fake->rate = 1000 * 1000 * 1000;
     fake->ecn_bytes = 2 * END_BYTES;
     ends_open(e, opts);
@@ -355,6 +358,30 @@ TEST(test_congestion_is_marked, clean, nothing_left)
                      fake_verbs_counter(0, 0, 1, FAKE_RP_CNP_HANDLED));
     assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_RCV_DATA),
                      8 * (END_BYTES / 4 + 16));
+    ends_close(e);
+}
+
+/* Requests of one port follow each other at its rate, and each arrives after the delay,
+ * exact to the nanosecond. */
+TEST(test_virtual_time, clean, nothing_left)
+{
+    enum { RATE = 1000 * 1000, DELAY_US = 3600 * 1000 * 1000u, N = 5 };
+    const struct end_opts opts[2] = {{0}};
+    struct end e[2] = {0};
+    struct fake_verbs_opts *fake = two_hosts();
+
+    fake->virtual_time = true;
+    fake->rate = RATE;
+    fake->delay_us = DELAY_US; /* an hour */
+    ends_open(e, opts);
+    const uint64_t start = fake_verbs_time();
+    for (uint64_t i = 0; i < N; i++)
+        assert_int_equal(end_post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 1000, i), 0);
+    for (uint64_t i = 0; i < N; i++) {
+        expect_status(&e[0], i, IBV_WC_SUCCESS);
+        assert_int_equal(fake_verbs_time() - start,
+                         DELAY_US * UINT64_C(1000) + (i + 1) * 1000000);
+    }
     ends_close(e);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fabric's clock. With virtual_time it stands still while a completion queue is
- * busy: from a post or a completion until it is polled and found empty. When none is
- * busy and no message is under way, it jumps to the next time that a request waits for.
+ * busy: from a post or a completion until a poll finds it empty. When no queue is busy
+ * and no message is pending, it jumps to the next time at which a request is due.
  *
- * A thread that neither polls nor posts may leave its queue busy. After stall_ms without
- * any change the clock goes on all the same, and the order of events then depends on
- * the machine.
+ * A thread that neither polls nor posts may leave its queue busy. After stall_ms
+ * without a change the clock advances anyway; the order of events then depends on the
+ * machine.
  */
 #include <errno.h>
 

@@ -240,7 +240,7 @@ int fake_mtu_of(const struct ibv_context *context, int port);
 bool fake_port_is_up(const struct ibv_context *context, int port);
 /* Process an EVENT of this host: raise it in each context of the device. */
 void fake_device_event(int host, const struct fake_event *event);
-/* Set a port up or down; its contexts are told. */
+/* Set a port up or down, and raise the event. */
 void fake_set_link(int host, int device, int port, bool up);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
 
@@ -262,9 +262,9 @@ void fake_cq_ops(struct ibv_context_ops *ops);
 void fake_clock_reset(void);
 /* Return the fabric's time in ns. */
 uint64_t fake_now(void);
-/* Advance virtual time if nothing else can happen, and execute what is due. */
+/* Advance virtual time if all queues are idle, and execute the due requests. */
 void fake_clock_try(void);
-/* Virtual time waits for what is busy. */
+/* Mark a completion queue busy, which stops virtual time, or idle. */
 void fake_clock_busy(bool *is_busy, bool busy);
 void fake_clock_ended(struct fake_process *p);
 

@@ -25,9 +25,9 @@ struct fake_verbs_opts {
                           * 127.9.N.P, which real UDP reaches, too */
     int ports; /* per device */
     bool port_down;
-    int gid_loss; /* what a removed GID does to queue pairs that use it: 0:
-                          * nothing, 1: their packets are lost, 2: their requests fail
-                          * at once with IBV_WC_LOC_QP_OP_ERR, as soft-RoCE's */
+    int gid_loss; /* effect of a removed GID on its queue pairs: 0: none,
+                          * 1: packets are lost, 2: requests fail at once with
+                          * IBV_WC_LOC_QP_OP_ERR, as on soft-RoCE */
     bool down_fails; /* requests over a port that is down fail after all retries;
                           * else they wait until it is up */
     bool address_less; /* addresses belong to no device */
@@ -94,7 +94,7 @@ struct fake_verbs_opts {
 #define FAKE_PORT_LIDS 100
 #define FAKE_PKEYS 8
 
-/* What a port counts, as the files of its folders counters and hw_counters do. */
+/* Counters of a port, named as the files in its folders counters and hw_counters. */
 enum fake_counter {
     FAKE_XMIT_DATA, /* words of 4 bytes */
     FAKE_RCV_DATA,
@@ -185,7 +185,7 @@ struct fake_port_opts *fake_verbs_port_opts(int host, int device, int port);
 /** fake_verbs_time - return the fabric's time in ns. */
 uint64_t fake_verbs_time(void);
 
-/** fake_verbs_counter - return what a port has counted. */
+/** fake_verbs_counter - return the value of a counter of a port. */
 uint64_t fake_verbs_counter(int host, int device, int port, enum fake_counter counter);
 
 /** fake_verbs_counter_name - return the name of a counter's file. */

@@ -60,6 +60,7 @@ struct suite {
     const struct row *rows;
     size_t n;
     void (*after)(void); /* each case; may be NULL */
+    bool only_data; /* omit life_checks, most of which wait for limits in real time */
 };
 
 /** conformance_main - run all checks on all rows; returns what main returns. */

@@ -164,7 +164,8 @@ int conformance_main(const struct suite *suite)
     static struct list list;
 
     add_checks(&list, data_checks, suite);
-    add_checks(&list, life_checks, suite);
+    if (!suite->only_data)
+        add_checks(&list, life_checks, suite);
     cmocka_set_test_filter(getenv("CONFORMANCE_FILTER")); /* such as "stop*" */
     return _cmocka_run_group_tests("conformance", list.tests, list.n, NULL, NULL);
 }
