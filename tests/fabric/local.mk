@@ -18,5 +18,7 @@ tests_fabric_test_fabric_device_SOURCES = tests/fabric/test_fabric_device.c test
 	$(fake_verbs_sources)
 check_tests += tests/fabric/test_fabric_rails
 tests_fabric_test_fabric_rails_SOURCES = tests/fabric/test_fabric_rails.c $(conformance_sources) $(fake_verbs_sources)
+check_tests += tests/fabric/test_fabric_ranks
+tests_fabric_test_fabric_ranks_SOURCES = tests/fabric/test_fabric_ranks.c $(fake_verbs_sources)
 check_scripts += tests/fabric/test_fabric.sh
 endif

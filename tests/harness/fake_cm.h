@@ -24,7 +24,11 @@ struct fake_cm_id {
     uint32_t qp_num, other_qp_num;
     int tos; /* -1: the port's */
     int reported, acked; /* events */
-    struct fake_cm_id *next;
+    struct fake_cm_id *next, **at;
+    struct fake_cm_id *next_same; /* in its hash bucket, by number */
+    struct fake_cm_id *next_child; /* likewise, by caller */
+    bool is_child; /* made by a request … */
+    uint32_t caller; /* … of the id with this number */
 };
 
 struct fake_cm_event {

@@ -12,15 +12,21 @@
 
 struct channel {
     struct rdma_event_channel base;
-    int host;
+    int host, ids;
     struct fake_cm_event *queue;
 };
 
+enum { BUCKETS = 1 << 14 };
+
 struct fake_cm_id *fake_cm_ids;
+
+static struct fake_cm_id *by_number[BUCKETS], *children[BUCKETS];
 
 void fake_rdmacm_reset(void)
 {
     fake_cm_ids = NULL;
+    memset(by_number, 0, sizeof(by_number));
+    memset(children, 0, sizeof(children));
 }
 
 static void append(struct channel *channel, struct fake_cm_event *event)
@@ -85,10 +91,8 @@ void rdma_destroy_event_channel(struct rdma_event_channel *base)
     fake_lock();
     if (channel->queue)
         fake_mistake("an event channel is destroyed with events in it");
-    for (struct fake_cm_id *id = fake_cm_ids; id; id = id->next) {
-        if (id->base.channel == base)
-            fake_mistake("an event channel is destroyed before its ids");
-    }
+    if (channel->ids)
+        fake_mistake("an event channel is destroyed before its ids");
     close(base->fd);
     fake_count(-1);
     fake_unlock();
@@ -105,8 +109,14 @@ struct fake_cm_id *fake_cm_new_id(struct rdma_event_channel *channel, void *cont
     id->number = fake_hub->next_id++;
     id->other_process = -1;
     id->tos = -1;
+    ((struct channel *)channel)->ids++;
     id->next = fake_cm_ids;
+    id->at = &fake_cm_ids;
+    if (fake_cm_ids)
+        fake_cm_ids->at = &id->next;
     fake_cm_ids = id;
+    id->next_same = by_number[id->number % BUCKETS];
+    by_number[id->number % BUCKETS] = id;
     fake_count(1);
     return id;
 }
@@ -139,11 +149,20 @@ void fake_cm_part(struct fake_cm_id *id)
 
 static void take_out(struct fake_cm_id *id)
 {
-    struct fake_cm_id **at = &fake_cm_ids;
+    struct fake_cm_id **same = &by_number[id->number % BUCKETS];
+    struct fake_cm_id **child = &children[id->caller % BUCKETS];
 
-    while (*at != id)
-        at = &(*at)->next;
-    *at = id->next;
+    while (*same != id)
+        same = &(*same)->next_same;
+    *same = id->next_same;
+    while (id->is_child && *child != id)
+        child = &(*child)->next_child;
+    if (id->is_child)
+        *child = id->next_child;
+    *id->at = id->next;
+    if (id->next)
+        id->next->at = id->at;
+    ((struct channel *)id->base.channel)->ids--;
     fake_count(-1);
     free(id);
 }
@@ -194,6 +213,8 @@ int rdma_migrate_id(struct rdma_cm_id *base, struct rdma_event_channel *to)
 
     fake_lock();
     base->channel = to;
+    from->ids--;
+    ((struct channel *)to)->ids++;
     for (struct fake_cm_event **at = &from->queue; *at;) {
         struct fake_cm_event *event = *at;
         if (event->base.id != base) {
@@ -240,16 +261,19 @@ int rdma_ack_cm_event(struct rdma_cm_event *base)
 /* Messages of other ids ------------------------------------------------------------ */
 
 /* Return the id that a message is for. A caller may not know the number of the id that
- * its request made. */
+ * its request made; it then has the listener's. */
 static struct fake_cm_id *receiver(const struct fake_message *m)
 {
-    for (struct fake_cm_id *id = fake_cm_ids; id; id = id->next)
-        if (id->other_process == m->from && id->other == m->from_id)
-            return id;
-    for (struct fake_cm_id *id = fake_cm_ids; id; id = id->next)
-        if (id->number == m->to_id)
-            return id;
-    return NULL;
+    struct fake_cm_id *id = by_number[m->to_id % BUCKETS];
+
+    while (id && id->number != m->to_id)
+        id = id->next_same;
+    if (!id || id->state != LISTENING || m->cm.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+        return id;
+    id = children[m->from_id % BUCKETS];
+    while (id && (id->caller != m->from_id || id->other_process != m->from))
+        id = id->next_child;
+    return id;
 }
 
 static void request(struct fake_cm_id *listener, const struct fake_message *m)
@@ -261,7 +285,10 @@ static void request(struct fake_cm_id *listener, const struct fake_message *m)
     child->base.port_num = m->cm.port;
     child->state = CALLED;
     child->other_process = m->from;
-    child->other = m->from_id;
+    child->other = child->caller = m->from_id;
+    child->is_child = true;
+    child->next_child = children[child->caller % BUCKETS];
+    children[child->caller % BUCKETS] = child;
     child->other_qp_num = m->cm.qp_num;
     struct fake_cm_event *event = fake_cm_tell(child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
     event->base.listen_id = &listener->base;
