@@ -6,6 +6,7 @@
 #include "tests/fabric/fabric_end.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 
 #include "topo/rdma.h"
@@ -358,6 +359,28 @@ TEST(test_congestion_is_marked, clean, nothing_left)
                      fake_verbs_counter(0, 0, 1, FAKE_RP_CNP_HANDLED));
     assert_int_equal(fake_verbs_counter(1, 0, 1, FAKE_RCV_DATA),
                      8 * (END_BYTES / 4 + 16));
+    ends_close(e);
+}
+
+/* A completion channel is readable when a delay is over, though nobody polls. */
+TEST(test_sleepers_wake, clean, nothing_left)
+{
+    const struct end_opts opts[2] = {{0}};
+    struct end e[2] = {0};
+
+    two_hosts()->delay_us = 20000;
+    ends_open(e, opts);
+    for (uint64_t i = 0; i < 3; i++) {
+        struct pollfd fd = {.fd = e[0].channel->fd, .events = POLLIN};
+        struct ibv_cq *cq;
+        void *context;
+        assert_int_equal(ibv_req_notify_cq(e[0].cq, 0), 0);
+        assert_int_equal(end_post(&e[0], &e[1], IBV_WR_RDMA_WRITE, 8, i), 0);
+        assert_int_equal(poll(&fd, 1, tribtest_patience_ms()), 1);
+        assert_int_equal(ibv_get_cq_event(e[0].channel, &cq, &context), 0);
+        ibv_ack_cq_events(cq, 1);
+        expect_status(&e[0], i, IBV_WC_SUCCESS);
+    }
     ends_close(e);
 }
 

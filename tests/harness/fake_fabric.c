@@ -35,6 +35,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int self, live;
 static _Thread_local int host_of_thread = -1;
 static bool is_shared, has_thread;
+static pthread_t thread; /* of the device */
+static _Atomic bool stops;
 
 /* Locks ---------------------------------------------------------------------------- */
 
@@ -89,8 +91,12 @@ static void clear(struct fake_hub *hub)
         hub->processes[i].next_due = UINT64_MAX;
 }
 
+static void stop_device(void);
+
 void fake_hub_reset(void)
 {
+    if (fake_hub)
+        stop_device();
     if (!fake_hub)
         fake_hub = mmap(NULL, sizeof(*fake_hub), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -100,6 +106,7 @@ void fake_hub_reset(void)
     clear(fake_hub);
     fake_clock_reset();
     fake_hub->n_processes = 1;
+    init_mutex(&fake_hub->processes[0].life);
     live = 0;
     host_of_thread = -1;
 }
@@ -324,38 +331,66 @@ static void empty_inbox(struct fake_list *inbox)
     }
 }
 
+/* Sleep until a time of the fabric's clock, a call of fake_wake, or a tick. */
+static void sleep_until(uint32_t *bell, uint32_t seen, uint64_t due)
+{
+    const uint64_t now = trib_now_ns(), tick = TICK_MS * UINT64_C(1000000);
+    const uint64_t ns = due <= now ? 0 : due - now < tick ? due - now : tick;
+    const struct timespec left = {.tv_nsec = (long)ns};
+
+    syscall(SYS_futex, bell, FUTEX_WAIT, seen, &left, NULL, 0);
+}
+
 static void *run_device(void *arg)
 {
     struct fake_process *p = arg;
 
     pthread_mutex_lock(&p->life);
-    for (;;) {
+    while (!stops) {
         fake_lock();
         empty_inbox(&p->inbox);
         (void)fake_queues_run();
         fake_rdmacm_check();
         fake_clock_try();
         const uint64_t due = fake_opts.virtual_time ? UINT64_MAX : p->next_due;
-        const uint32_t bell = p->bell;
+        const uint32_t bell = __atomic_load_n(&p->bell, __ATOMIC_SEQ_CST);
         fake_unlock();
-        const uint64_t now = fake_now(), tick = TICK_MS * UINT64_C(1000000);
-        const uint64_t ns = due <= now ? 0 : due - now < tick ? due - now : tick;
-        const struct timespec left = {.tv_nsec = (long)ns};
-        syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, &left, NULL, 0);
+        sleep_until(&p->bell, bell, due);
     }
+    pthread_mutex_unlock(&p->life);
     return NULL;
+}
+
+/* A forked child has its own copy of a private hub, and no threads of its parent. */
+static void forget_thread(void)
+{
+    if (is_shared || !has_thread)
+        return;
+    has_thread = false;
+    init_mutex(&fake_hub->processes[self].life);
 }
 
 void fake_device_start(void)
 {
-    pthread_t thread;
+    static bool is_prepared;
 
-    if (!is_shared || has_thread)
+    if (has_thread || (!is_shared && !fake_hub->is_timed))
         return;
+    if (!is_prepared)
+        is_prepared = pthread_atfork(NULL, NULL, forget_thread) == 0;
+    stops = false;
     has_thread =
         pthread_create(&thread, NULL, run_device, &fake_hub->processes[self]) == 0;
-    if (has_thread)
-        pthread_detach(thread);
+}
+
+static void stop_device(void)
+{
+    if (!has_thread)
+        return;
+    stops = true;
+    fake_wake(self);
+    pthread_join(thread, NULL);
+    has_thread = false;
 }
 
 /* For the other files -------------------------------------------------------------- */

@@ -163,7 +163,7 @@ int fake_self(void);
 int fake_host(void);
 bool fake_is_shared(void); /* with other processes */
 
-/* Start the device thread, if other processes share the hub. */
+/* Start the device thread, if other processes share the hub or requests take time. */
 void fake_device_start(void);
 
 /* Send a copy of a message; false: no room. To this process: it is processed now. */

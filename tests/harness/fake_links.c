@@ -134,7 +134,10 @@ struct fake_wait fake_travel(uint32_t from, uint32_t to, size_t bytes)
         late_ns(a), lose(a, b, qp, packets_of(qp, bytes), &wait.is_lost));
     if (later)
         wait.due = trib_deadline_later(wait.due ? wait.due : fake_now(), later);
-    fake_hub->is_timed |= wait.due != 0;
+    if (wait.due && !fake_hub->is_timed) {
+        fake_hub->is_timed = true;
+        fake_device_start();
+    }
     return wait;
 }
 

@@ -457,8 +457,11 @@ uint64_t fake_queues_run(void)
 
 void fake_queues_due(uint64_t due)
 {
-    if (due && due < next_due)
-        next_due = due;
+    if (!due || due >= next_due)
+        return;
+    next_due = due;
+    if (fake_hub->is_timed && !fake_opts.virtual_time)
+        fake_wake(fake_self());
 }
 
 void fake_queues_poll(void)
