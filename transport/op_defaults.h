@@ -27,6 +27,7 @@ trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, vo
                            size_t len);
 int trib_no_event_fd(struct trib_transport *t);
 uint64_t trib_no_away(struct trib_transport *t, bool maybe);
+void trib_no_trouble(struct trib_transport *t, char *text, size_t bytes);
 void trib_no_arm(struct trib_transport *t);
 
 /* Slots of a backend that reaches peers by writes only: it neither maps nor reads peer

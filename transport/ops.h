@@ -133,6 +133,9 @@ struct trib_transport_text {
  *               stopped or suspended, if that was long enough for peers to declare it
  *               lost; else 0. maybe: also report gaps so short that a busy host may
  *               have caused them.
+ * trouble       Write what devices have counted since the transport was opened, if it
+ *               explains slowness: "mlx5_0 port 1: local_ack_timeout +2"; "" if
+ *               nothing. Takes milliseconds.
  * wake          End `peer`'s wait (after a store through map()); cheap if the peer does
  *               not sleep. peer == self ends this rank's own wait, from another thread.
  */
@@ -200,6 +203,7 @@ struct trib_transport_ops {
     void (*wait)(struct trib_transport *t, int timeout_us);
     void (*wake)(struct trib_transport *t, int peer);
     uint64_t (*away)(struct trib_transport *t, bool maybe);
+    void (*trouble)(struct trib_transport *t, char *text, size_t bytes);
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "base/time.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/short_path.h"
@@ -100,9 +101,20 @@ void trib_engine_awaits(const struct trib_engine *e, char *text, size_t bytes)
     snprintf(text, bytes, "%s of %s", what, who);
 }
 
+/* Append what the devices have counted, if that may be the cause. */
+static void append_trouble(const struct trib_engine *e, char *text, size_t bytes)
+{
+    char trouble[320] = "";
+
+    if (e->transport)
+        e->transport->ops->trouble(e->transport, trouble, sizeof(trouble));
+    if (trouble[0])
+        trib_text_append(text, bytes, "; RDMA counters since the start: %s", trouble);
+}
+
 static void time_out_p2p(struct trib_engine *e)
 {
-    char what[160], text[400];
+    char what[160], text[720];
 
     assert(e->p2p && e->p2p->active);
     e->p2p->ops->describe(e, what, sizeof(what));
@@ -110,12 +122,13 @@ static void time_out_p2p(struct trib_engine *e)
              "rank %d made no progress for %d ms: its %s has no match on the peer "
              "(raise TRIB_TIMEOUT_MS if this is expected)",
              e->rank, e->cfg->timeout_ms, what);
+    append_trouble(e, text, sizeof(text));
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }
 
 static void time_out(struct trib_engine *e)
 {
-    char where[160], text[500], awaited[200];
+    char where[160], text[820], awaited[200];
 
     if (!e->head) {
         time_out_p2p(e);
@@ -130,6 +143,7 @@ static void time_out(struct trib_engine *e)
              limit ? (int)limit : e->cfg->timeout_ms, where, awaited,
              limit ? "trib_desc_t.timeout_ms or trib_group_opts_t.timeout_ms"
                    : "TRIB_TIMEOUT_MS");
+    append_trouble(e, text, sizeof(text));
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, text);
 }
 

@@ -498,3 +498,39 @@ TEST(test_messages)
                    .threads = true, .config = "transport=verbs");
     }
 }
+
+static _Atomic bool timed_out;
+
+/* Rank 1 does not call the sum in time. */
+static int waits_in_vain(struct ranks_self *self)
+{
+    float x[8] = {0};
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    if (self->rank == 0) {
+        fake_verbs_port_opts(0, 0, 1)->ack_timeouts = 2;
+        ranks_expect(self, trib_allreduce(self->comm, NULL, x, 8, TRIB_F32, TRIB_SUM),
+                     TRIB_ERR_TIMEOUT,
+                     "; RDMA counters since the start: fake0 port 1: "
+                     "local_ack_timeout +2");
+        timed_out = true;
+    }
+    while (!timed_out)
+        usleep(1000);
+    (void)trib_free_comm(self->comm); /* rank 1 gets rank 0's error */
+    return 0;
+}
+
+/* The error message of a sum that timed out has what the device has counted. */
+TEST(test_counters_of_a_time_out)
+{
+    struct ranks_job job = {.size = 2,
+                            .fn = waits_in_vain,
+                            .threads = true,
+                            .bare = true,
+                            .noisy = true,
+                            .config = "transport=verbs,timeout_ms=300"};
+
+    fake_verbs_reset();
+    assert_int_equal(ranks_run(&job), 0);
+}

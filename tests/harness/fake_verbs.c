@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/numa.h"
+#include "base/rdma_counters.h"
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 4096
@@ -317,16 +318,29 @@ static int own_addresses(uint8_t (*out)[16], int max)
     return n;
 }
 
-static int default_tos(const char *device, int port)
+static struct fake_port_opts opts_of(const char *device, int port)
 {
+    struct fake_port_opts found = {.roce_tos = 0};
+
     fake_lock();
     for (int i = 0; i < fake_opts.devices; i++)
-        if (strcmp(fake_device(fake_host(), i)->opts.name, device) == 0) {
-            port = fake_port(fake_host(), i, port)->opts.roce_tos;
-            break;
-        }
+        if (strcmp(fake_device(fake_host(), i)->opts.name, device) == 0)
+            found = fake_port(fake_host(), i, port)->opts;
     fake_unlock();
-    return port;
+    return found;
+}
+
+static int default_tos(const char *device, int port)
+{
+    return opts_of(device, port).roce_tos;
+}
+
+static bool read_counters(const char *device, int port, struct trib_rdma_counters *out)
+{
+    *out = (struct trib_rdma_counters){.port = port};
+    out->has[TRIB_RDMA_ACK_TIMEOUT] = true;
+    out->count[TRIB_RDMA_ACK_TIMEOUT] = opts_of(device, port).ack_timeouts;
+    return true;
 }
 
 /* The ranks run on NUMA node 0. */
@@ -364,6 +378,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
         .own_addresses = own_addresses,
         .default_tos = default_tos,
         .distance = fake_distance,
+        .counters = read_counters,
     };
     fake_memory_table(api);
     if (fake_opts.no_rdmacm)

@@ -136,6 +136,7 @@ struct fake_port_opts {
                                  * least one is a full member (bit 15) */
     uint8_t roce_tos; /* default traffic class of the connection manager */
     uint32_t loss_ppm, reorder_us; /* 0: the machine's */
+    uint64_t ack_timeouts; /* counter that the port reports */
 };
 
 /* A queue pair, even a destroyed one, as ibv_modify_qp set it. */

@@ -492,6 +492,22 @@ static uint64_t auto_away(struct trib_transport *t, bool maybe)
     return c->heartbeat ? trib_heartbeat_away(c->heartbeat, maybe) : 0;
 }
 
+static void auto_trouble(struct trib_transport *t, char *text, size_t bytes)
+{
+    const struct auto_transport *c = auto_of(t);
+    char one[320];
+
+    text[0] = '\0';
+    for (int i = 0; i < c->n_inners; i++) {
+        struct trib_transport *inner = c->inners[i].t;
+        if (!inner)
+            continue;
+        inner->ops->trouble(inner, one, sizeof(one));
+        if (one[0])
+            trib_text_append(text, bytes, "%s%s", *text ? "; " : "", one);
+    }
+}
+
 const struct trib_transport_ops trib_auto_ops = {
     .name = TRIB_AUTO,
     .composite = true,
@@ -534,4 +550,5 @@ const struct trib_transport_ops trib_auto_ops = {
     .wait = auto_wait,
     .wake = auto_wake,
     .away = auto_away,
+    .trouble = auto_trouble,
 };

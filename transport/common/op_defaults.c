@@ -110,6 +110,13 @@ uint64_t trib_no_away(struct trib_transport *t, bool maybe)
     return 0;
 }
 
+void trib_no_trouble(struct trib_transport *t, char *text, size_t bytes)
+{
+    (void)t;
+    assert(bytes > 0);
+    text[0] = '\0';
+}
+
 void trib_no_arm(struct trib_transport *t)
 {
     (void)t;

@@ -189,6 +189,11 @@ static uint64_t fwd_away(struct trib_transport *t, bool maybe)
     return inner_of(t)->ops->away(inner_of(t), maybe);
 }
 
+static void fwd_trouble(struct trib_transport *t, char *text, size_t bytes)
+{
+    inner_of(t)->ops->trouble(inner_of(t), text, bytes);
+}
+
 static const struct trib_transport_ops forward_ops = {
     .open = fwd_open,
     .close = trib_decorator_close,
@@ -222,6 +227,7 @@ static const struct trib_transport_ops forward_ops = {
     .wait = fwd_wait,
     .wake = fwd_wake,
     .away = fwd_away,
+    .trouble = fwd_trouble,
 };
 
 trib_status_t trib_decorate(const struct trib_decorator *decorator,

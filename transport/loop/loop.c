@@ -480,4 +480,5 @@ const struct trib_transport_ops trib_loop_ops = {
     .wait = loop_wait,
     .wake = loop_wake,
     .away = trib_no_away,
+    .trouble = trib_no_trouble,
 };

@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "transport/backends.h"
 #include "transport/params.h"
@@ -416,6 +417,19 @@ static uint64_t multirail_away(struct trib_transport *t, bool maybe)
     return r->inner[0]->ops->away(r->inner[0], maybe);
 }
 
+static void multirail_trouble(struct trib_transport *t, char *text, size_t bytes)
+{
+    const struct multirail *r = (const struct multirail *)t;
+    char one[240];
+
+    text[0] = '\0';
+    for (int i = 0; i < r->n; i++) {
+        r->inner[i]->ops->trouble(r->inner[i], one, sizeof(one));
+        if (one[0] && !strstr(text, one)) /* rails may share a port */
+            trib_text_append(text, bytes, "%s%s", *text ? "; " : "", one);
+    }
+}
+
 const struct trib_transport_ops trib_multirail_ops = {
     .name = MULTIRAIL_NAME,
     .composite = true,
@@ -449,4 +463,5 @@ const struct trib_transport_ops trib_multirail_ops = {
     .wait = multirail_wait,
     .wake = multirail_wake,
     .away = multirail_away,
+    .trouble = multirail_trouble,
 };

@@ -508,4 +508,5 @@ const struct trib_transport_ops trib_shm_ops = {
     .wake = shm_wake,
     /* a peer that declares this rank lost writes that into shared memory */
     .away = trib_no_away,
+    .trouble = trib_no_trouble,
 };

@@ -306,4 +306,5 @@ const struct trib_transport_ops trib_tcp_ops = {
     .wait = tcp_wait,
     .wake = trib_tcp_wake,
     .away = tcp_away,
+    .trouble = trib_no_trouble,
 };

@@ -309,4 +309,5 @@ const struct trib_transport_ops trib_ucx_ops = {
     .wait = ucx_wait,
     .wake = trib_ucx_wake,
     .away = ucx_away,
+    .trouble = trib_no_trouble,
 };

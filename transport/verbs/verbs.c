@@ -23,6 +23,11 @@ static uint64_t verbs_away(struct trib_transport *t, bool maybe)
     return trib_heartbeat_away(verbs_of(t)->local.heartbeat, maybe);
 }
 
+static void verbs_trouble(struct trib_transport *t, char *text, size_t bytes)
+{
+    trib_verbs_trouble(verbs_of(t), text, bytes);
+}
+
 const struct trib_transport_ops trib_verbs_ops = {
     .name = "verbs",
     .nets = true,
@@ -55,4 +60,5 @@ const struct trib_transport_ops trib_verbs_ops = {
     .wait = trib_verbs_wait,
     .wake = trib_verbs_wake,
     .away = verbs_away,
+    .trouble = verbs_trouble,
 };

@@ -107,6 +107,8 @@ int trib_verbs_set_traffic(struct verbs *v, const struct verbs_link *link,
                            struct ibv_qp_attr *attr);
 /* Return the class of a connection by GIDs; an unknown one is taken from the peer. */
 uint8_t trib_verbs_common_class(const struct verbs *v, bool has_class, uint8_t peers);
+/* List the port's counters that have grown since it was opened. */
+void trib_verbs_trouble(struct verbs *v, char *text, size_t bytes);
 /* Return what the chosen port can do: VERBS_HAS_*. */
 uint8_t trib_verbs_caps(const struct verbs *v);
 

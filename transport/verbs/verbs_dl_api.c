@@ -14,6 +14,7 @@
 #include "base/library.h"
 #include "base/memlock.h"
 #include "base/numa.h"
+#include "base/rdma_counters.h"
 #include "transport/common/net_addr.h"
 
 #define SYMBOL(call) {.name = #call, .at = offsetof(struct trib_verbs_api, call)},
@@ -52,6 +53,11 @@ bool trib_verbs_present(void)
     return entry != NULL;
 }
 
+static bool read_counters(const char *device, int port, struct trib_rdma_counters *out)
+{
+    return trib_rdma_counters_read("", device, port, out);
+}
+
 /* Read what the administrator set for a RoCE port. */
 static int default_tos(const char *device, int port)
 {
@@ -78,6 +84,7 @@ bool trib_verbs_load(struct trib_verbs_api *api, char *why, size_t bytes)
     api->memlock = trib_memlock_read;
     api->default_tos = default_tos;
     api->distance = distance;
+    api->counters = read_counters;
     if (!trib_library_open("libibverbs.so.1", ibverbs,
                            sizeof(ibverbs) / sizeof(ibverbs[0]), api, why, bytes))
         return false;

@@ -68,6 +68,7 @@
     X(rdma_ack_cm_event)
 
 struct trib_memlock;
+struct trib_rdma_counters;
 
 struct trib_verbs_api {
 #define TRIB_VERBS_CALL(name) __typeof__(&name) name;
@@ -88,6 +89,8 @@ struct trib_verbs_api {
     char no_rdmacm[200]; /* why librdmacm cannot be used; "": it can */
     void (*memlock)(struct trib_memlock *out); /* trib_memlock_read */
     int (*own_addresses)(uint8_t (*ip_out)[16], int max); /* trib_net_own */
+    /* trib_rdma_counters_read, of this host */
+    bool (*counters)(const char *device, int port, struct trib_rdma_counters *out);
     /* the default traffic class of a RoCE port; -1: unknown */
     int (*default_tos)(const char *device, int port);
     /* from this thread's CPUs, as trib_numa_distance */

@@ -315,6 +315,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
 void trib_verbs_close(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);
+    char text[240];
 
     if (!verbs_is_ours(v)) {
         trib_verbs_free_memory(v, false);
@@ -322,5 +323,9 @@ void trib_verbs_close(struct trib_transport *t)
         return;
     }
     trib_verbs_leave(&v->base, NULL);
+    trib_verbs_trouble(v, text, sizeof(text));
+    if (text[0])
+        trib_log(v->log, TRIB_LOG_INFO, "verbs",
+                 "counters of all programs since the start: %s", text);
     take_down(v);
 }

@@ -27,6 +27,7 @@
 
 #include "base/acceptor.h"
 #include "base/proof.h"
+#include "base/rdma_counters.h"
 #include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
@@ -235,6 +236,7 @@ struct verbs {
     struct verbs_traffic traffic; /* ack_timeout, retry_count and rnr_retry are set */
     uint16_t pkey; /* partition of connections by GIDs */
     uint8_t traffic_class; /* of connections by GIDs */
+    struct trib_rdma_counters counters; /* of its port when it was opened */
     bool has_class; /* traffic_class is known; else the peer's is taken */
     /* objects */
     struct ibv_context *context;

@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -150,6 +151,8 @@ trib_status_t trib_verbs_traffic_choose(struct verbs *v)
         v->pkey = PKEY_DEFAULT;
     if (!v->pkey)
         return no_partition(v);
+    if (!v->api.counters(v->device, v->port_num, &v->counters))
+        v->counters.port = 0;
     trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
              "%s: partition %#06x, traffic class %d, ack timeout %d, %d retries",
              v->label, v->pkey, v->traffic_class, (int)t->ack_timeout,
@@ -165,6 +168,17 @@ bool trib_verbs_set_class(struct verbs *v, struct rdma_cm_id *id)
     return v->traffic.traffic_class < 0 || v->layer != VERBS_ETHERNET ||
            v->api.rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
                                   sizeof(tos)) == 0;
+}
+
+void trib_verbs_trouble(struct verbs *v, char *text, size_t bytes)
+{
+    struct trib_rdma_counters now;
+    char grown[200];
+
+    text[0] = '\0';
+    if (v->counters.port && v->api.counters(v->device, v->port_num, &now) &&
+        trib_rdma_counters_grown(&v->counters, &now, grown, sizeof(grown)))
+        snprintf(text, bytes, "%s port %d: %s", v->device, v->port_num, grown);
 }
 
 uint8_t trib_verbs_common_class(const struct verbs *v, bool has_class, uint8_t peers)

@@ -276,3 +276,36 @@ TEST(test_common_partition, clean, nothing_left)
         pair_close(&pair);
     }
 }
+
+/* Counters of lost packets are told by each port that a transport uses, once. */
+TEST(test_trouble, clean, nothing_left)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"verbs:rails=1", "fake0 port 1: local_ack_timeout +3"},
+        {"verbs",
+         "fake0 port 1: local_ack_timeout +3; fake1 port 1: local_ack_timeout +1"},
+        {"verbs:rails=1+trace", "fake0 port 1: local_ack_timeout +3"},
+        {"auto:ranks_per_host=1",
+         "fake0 port 1: local_ack_timeout +3; fake1 port 1: local_ack_timeout +1"},
+        {"tcp", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[320] = "x";
+        struct pair pair = {0};
+        struct trib_transport *t;
+        fake_verbs_reset()->devices = 2;
+        fake_verbs_port_opts(0, 0, 1)->ack_timeouts = 7;
+        struct trib_transport_opts opts = pair_opts(&pair, 0);
+        assert_ok(trib_transport_open(cases[i].text, &opts, &t));
+        t->ops->trouble(t, text, sizeof(text));
+        assert_string_equal(text, "");
+        fake_verbs_port_opts(0, 0, 1)->ack_timeouts = 10;
+        fake_verbs_port_opts(0, 1, 1)->ack_timeouts = 1;
+        t->ops->trouble(t, text, sizeof(text));
+        assert_string_equal(text, cases[i].expected);
+        t->ops->close(t);
+    }
+}
