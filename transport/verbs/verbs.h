@@ -32,7 +32,7 @@ struct verbs_list {
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
     bool (*revive)(struct trib_transport *t, int peer); /* of rails */
-    int64_t port, ports, depth, receives, rails, reach_ms, watch;
+    int64_t port, ports, depth, receives, rails, qps, reach_ms, watch;
     int64_t gid; /* index of the GID to use; -1: chosen for each peer */
     int64_t roce; /* RoCE version, 1 or 2; 0: chosen for each peer */
     struct verbs_list list;

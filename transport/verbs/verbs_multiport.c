@@ -197,6 +197,28 @@ static trib_status_t open_rail(void *arg, int rail,
     return TRIB_OK;
 }
 
+/* Let `qps` rails use each port, as far as there are rails. */
+static void add_paths(struct devices *d, const struct trib_log *log)
+{
+    const int ports = d->n ? d->n : 1;
+    int qps = (int)d->params->qps;
+
+    while (qps > 1 && ports * qps > MULTIRAIL_MAX)
+        qps--;
+    if (qps < d->params->qps)
+        trib_log(
+            log, TRIB_LOG_INFO, "verbs",
+            "qps=%d: %d ports have %d queue pairs each, because a rank has at most "
+            "%d rails",
+            (int)d->params->qps, ports, qps, MULTIRAIL_MAX);
+    for (int i = ports * qps; qps > 1 && i-- > 0;) {
+        d->at[i] = d->at[i % ports];
+        d->at[i].path = (uint8_t)(i / ports);
+        d->at[i].n_paths = (uint8_t)qps;
+    }
+    d->n = qps > 1 ? ports * qps : d->n;
+}
+
 static trib_status_t open_several(const struct trib_transport_opts *opts,
                                   struct devices *d, struct trib_transport **out)
 {
@@ -215,8 +237,12 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
 
     for (int i = 0; i < d->n; i++) {
         char text[VERBS_PORT_TEXT];
-        snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s",
-                 trib_verbs_port_text(&d->at[i], text));
+        (void)trib_verbs_port_text(&d->at[i], text);
+        if (d->at[i].n_paths > 1)
+            snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.34s (path %d)",
+                     text, d->at[i].path);
+        else
+            snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", text);
     }
     return trib_multirail_make(opts, &d->plan, out);
 }
@@ -265,10 +291,11 @@ static trib_status_t open_chosen(const struct trib_transport_opts *opts,
     trib_verbs_skipped_text(ports, skipped, sizeof(skipped));
     if (skipped[0])
         trib_log(opts->log, TRIB_LOG_INFO, "verbs", "not used: %s", skipped);
-    if (ports->n_taken == 1)
+    if (ports->n_taken == 1 && params->qps == 1)
         return open_first(opts, params, ports, out);
     for (int i = 0; i < ports->n_taken; i++)
         d.at[d.n++] = trib_verbs_candidate_port(&ports->of[ports->order[i]]);
+    add_paths(&d, opts->log);
     return open_several(opts, &d, out);
 }
 
@@ -282,6 +309,7 @@ static trib_status_t open_named(const struct trib_transport_opts *opts,
     assert(params->list.exact && params->list.n <= MULTIRAIL_MAX);
     for (int i = 0; i < params->list.n; i++)
         d.at[d.n++] = params->list.of[i].at;
+    add_paths(&d, opts->log);
     return d.n > 1 ? open_several(opts, &d, out)
                    : trib_verbs_open_one(opts, params, &d.at[0], out);
 }

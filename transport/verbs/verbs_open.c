@@ -72,6 +72,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "gid", .min = 0, .max = UINT8_MAX, .value = &s->gid},
         {.name = "roce", .min = 1, .max = 2, .value = &s->roce},
         {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
+        {.name = "qps", .min = 1, .max = MULTIRAIL_MAX, .value = &s->qps},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
         {.name = "traffic_class", .max = 255, .value = &s->traffic.traffic_class},
@@ -86,6 +87,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
     *s = (struct verbs_params){.ports = 1000,
                                .depth = 128,
                                .rails = MULTIRAIL_MAX,
+                               .qps = 1,
                                .reach_ms = REACH_MS,
                                .gid = -1,
                                .watch = 1,
@@ -275,6 +277,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
+    v->path = at->path;
+    v->n_paths = at->n_paths;
     trib_fd_guard(); /* libibverbs must not get descriptors 0 to 2 */
     status = make_descriptors(v);
     if (status == TRIB_OK)

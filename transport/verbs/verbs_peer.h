@@ -43,6 +43,7 @@
 struct verbs_port {
     char device[IBV_SYSFS_NAME_MAX];
     uint8_t number; /* from 1; 0: any active port */
+    uint8_t path, n_paths; /* of the transports over this port; n_paths 0: one */
 };
 #define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
 
@@ -214,6 +215,8 @@ struct verbs {
     /* chosen at open */
     char device[IBV_SYSFS_NAME_MAX];
     char label[VERBS_PORT_TEXT]; /* device name in messages: "mlx5_0", or "mlx4_0:2" */
+    uint8_t path, n_paths; /* of its rails over this port; n_paths > 1: queue pairs have
+                            * flow labels that differ */
     bool one_port; /* do not use the device's other ports */
     enum verbs_connect connect;
     int gid, roce; /* GID index, -1: any; RoCE version, 0: any */

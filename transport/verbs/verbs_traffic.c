@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/config.h"
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -191,6 +192,23 @@ uint8_t trib_verbs_caps(const struct verbs *v)
     return VERBS_HAS_IMMEDIATE | (v->srq ? VERBS_HAS_SRQ : 0);
 }
 
+/*
+ * Return a flow label for the queue pairs of a path to a peer. Adapters derive from it
+ * the UDP source port of RoCE v2: 0xc000 | (low 14 bits ^ high 6 bits). So all paths of
+ * a pair of ranks have different ports, and routers that hash them may choose different
+ * ways.
+ */
+static uint32_t flow_label(const struct verbs *v, const struct verbs_link *link)
+{
+    const struct verbs_peer *p = link->qp->qp_context;
+    const uint32_t peer = (uint32_t)(p - v->peers);
+    const uint64_t random = trib_digest_seeded(&peer, sizeof(peer), v->local.key);
+    const uint32_t label = ((uint32_t)random & 0x3ffc) | v->path;
+
+    static_assert(MULTIRAIL_MAX <= 4, "two bits for the path");
+    return label ? label : 0x2000; /* 0: none */
+}
+
 int trib_verbs_set_traffic(struct verbs *v, const struct verbs_link *link,
                            struct ibv_qp_attr *attr)
 {
@@ -211,6 +229,8 @@ int trib_verbs_set_traffic(struct verbs *v, const struct verbs_link *link,
         if (by_oob || t->hop_limit >= 0)
             attr->ah_attr.grh.hop_limit =
                 (uint8_t)(t->hop_limit >= 0 ? t->hop_limit : HOPS);
+        if (v->n_paths > 1)
+            attr->ah_attr.grh.flow_label = flow_label(v, link);
         if (t->sl >= 0)
             attr->ah_attr.sl = (uint8_t)t->sl;
         break;

@@ -13,6 +13,7 @@ static const struct row rows[] = {
     {"verbs:device=fake0:2,fake0:1", ROW_THREADS},
     {"verbs", ROW_THREADS},
     {"verbs:connect=gid,rails=1", ROW_THREADS},
+    {"verbs:qps=3,device=fake0:1", ROW_THREADS},
     {"verbs:depth=16,receives=64,connect=rdmacm,rails=1", ROW_THREADS},
     {"verbs:device=fake1,fake0,depth=16,receives=64", ROW_THREADS},
     {"verbs+trace+delay:us=100", ROW_THREADS | ROW_DECORATED},

@@ -171,6 +171,8 @@ TEST(test_bad_values, clean, nothing_left)
         {"verbs:ack_timeout=0", "ack_timeout=0 is not a whole number from 1 to 22"},
         {"verbs:ack_timeout=23", "ack_timeout=23 is not a whole number from 1 to 22"},
         {"verbs:retry_count=8", "retry_count=8 is not a whole number from 1 to 7"},
+        {"verbs:qps=0", "qps=0 is not a whole number from 1 to 4"},
+        {"verbs:qps=5", "qps=5 is not a whole number from 1 to 4"},
         {"verbs:rnr_retry=0", "rnr_retry=0 is not a whole number from 1 to 7"},
         {"verbs:service_level=1", "verbs has no parameter \"service_level\""},
     };
@@ -284,11 +286,14 @@ TEST(test_trouble, clean, nothing_left)
         const char *text, *expected;
     } cases[] = {
         {"verbs:rails=1", "fake0 port 1: local_ack_timeout +3"},
+        {"verbs:qps=2,device=fake0", "fake0 port 1: local_ack_timeout +3"},
         {"verbs",
          "fake0 port 1: local_ack_timeout +3; fake1 port 1: local_ack_timeout +1"},
         {"verbs:rails=1+trace", "fake0 port 1: local_ack_timeout +3"},
         {"auto:ranks_per_host=1",
          "fake0 port 1: local_ack_timeout +3; fake1 port 1: local_ack_timeout +1"},
+        {"auto:ranks_per_host=1,qps=2,device=fake0",
+         "fake0 port 1: local_ack_timeout +3"},
         {"tcp", ""},
     };
 
@@ -307,5 +312,50 @@ TEST(test_trouble, clean, nothing_left)
         t->ops->trouble(t, text, sizeof(text));
         assert_string_equal(text, cases[i].expected);
         t->ops->close(t);
+    }
+}
+
+/* Count the connected queue pairs of each path, by the flow label. */
+static void count_labels(int counts[4], int *without)
+{
+    struct fake_qp row;
+
+    *without = 0;
+    memset(counts, 0, 4 * sizeof(*counts));
+    for (int n = 0; fake_verbs_qp(n, &row); n++) {
+        if (!row.remote)
+            continue;
+        assert_true(row.flow_label < 1 << 14); /* the source port is this, | 0xc000 */
+        if (row.flow_label)
+            counts[row.flow_label & 3]++;
+        else
+            ++*without;
+    }
+}
+
+/* Each queue pair of a pair of ranks has another source port, but a single one has what
+ * the device chooses. A pair of ranks has two queue pairs of each direction. */
+TEST(test_paths, clean, nothing_left)
+{
+    static const struct {
+        const char *text;
+        int devices, counts[4], without;
+    } cases[] = {
+        {",qps=3", 1, {4, 4, 4, 0}, 0},
+        {",qps=4", 2, {8, 8, 0, 0}, 0}, /* at most 4 rails */
+        {",qps=2,device=fake1", 2, {4, 4, 0, 0}, 0},
+        {",qps=2", 3, {0, 0, 0, 0}, 12},
+        {"", 1, {0, 0, 0, 0}, 4},
+    };
+
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        int counts[4], without;
+        struct pair pair;
+        fake_verbs_reset()->devices = cases[i / 2].devices;
+        open_by(&pair, ways[i % 2], cases[i / 2].text);
+        count_labels(counts, &without);
+        assert_memory_equal(counts, cases[i / 2].counts, sizeof(counts));
+        assert_int_equal(without, cases[i / 2].without);
+        pair_close(&pair);
     }
 }
