@@ -148,6 +148,46 @@ chosen() {
     both_well && grep -q 'verbs: another host.* (0 to 1, and 1 more)' "$log.rank"
 }
 
+# packets WHAT - print how many RDMA packets from the other host WHAT has counted.
+packets() {
+    nft list chain inet trib in | sed -n "s/.*4791 $1counter packets \([0-9]*\) .*/\1/p"
+}
+
+# All but a few RDMA packets of a sum, such as the first messages of the connection manager, have
+# DSCP AF31, which is class 104 to 107.
+in_class() {
+    local all right
+
+    nft -f - <<NFT || return
+        table inet trib {
+            chain in {
+                type filter hook prerouting priority 0
+                udp dport 4791 ip dscp af31 counter
+                udp dport 4791 counter
+            }
+        }
+NFT
+    sums
+    local status=$?
+    right=$(packets 'ip dscp af31 ') all=$(packets '')
+    nft delete table inet trib
+    echo "figure: $right of $all RDMA packets have DSCP AF31"
+    [ "$status" = 0 ] && [ "${right:-0}" -gt 50 ] && [ "$right" -gt $((all - all / 20 - 8)) ]
+}
+
+# The default class of both hosts.
+with_default_class() { # COMMAND...
+    local set='d=/sys/kernel/config; mountpoint -q $d || mount -t configfs configfs $d
+        mkdir -p $d/rdma_cm/rxe0 && echo 106 >$d/rdma_cm/rxe0/ports/1/default_roce_tos'
+    local away='rmdir /sys/kernel/config/rdma_cm/rxe0' status
+
+    eval "$set" && remote "$set" && "$@"
+    status=$?
+    eval "$away"
+    remote "$away"
+    return "$status"
+}
+
 flap() {
     all_reduce 20000 "$(many 12 8,64K)" 3
     summing || { cat "$log.rank" && return 1; }
@@ -288,6 +328,10 @@ check "two hosts: ten pings over RDMA" pings
 check "two hosts: verbs is chosen, both ways" chosen
 check "two hosts: sums over verbs" sums
 transport=verbs:connect=gid check "two hosts: sums over verbs, connections by GIDs" sums
+for way in rdmacm gid; do
+    transport=verbs:connect=$way,traffic_class=106 check "two hosts: traffic class, $way" in_class
+    transport=verbs:connect=$way check "two hosts: default traffic class, $way" with_default_class in_class
+done
 if [ -n "$long" ]; then
     for codec in bf16 qsgd:bits=8 topk:ratio=0.25; do
         check "two hosts: sums over verbs, $codec" sums --codec "$codec"
