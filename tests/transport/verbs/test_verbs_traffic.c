@@ -279,7 +279,7 @@ TEST(test_common_partition, clean, nothing_left)
     }
 }
 
-/* Counters of lost packets are told by each port that a transport uses, once. */
+/* A transport lists the counters of all its ports, each once. */
 TEST(test_trouble, clean, nothing_left)
 {
     static const struct {
@@ -333,8 +333,8 @@ static void count_labels(int counts[4], int *without)
     }
 }
 
-/* Each queue pair of a pair of ranks has another source port, but a single one has what
- * the device chooses. A pair of ranks has two queue pairs of each direction. */
+/* All queue pairs of two ranks have different source ports. With one queue pair, the
+ * device chooses the port. A path has four queue pairs: two in each direction. */
 TEST(test_paths, clean, nothing_left)
 {
     static const struct {
