@@ -55,6 +55,8 @@ struct trib_event {
     bool dead; /* PEER_LOST: this host's kernel reports that the process has ended */
     bool lives; /* PEER_LOST: the process still ran after its connection ended */
     bool continues; /* PEER_LOST: the peer has continued the job without this rank */
+    /* PEER_LOST: the connection failed or ended; the process may still run */
+    bool broken;
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     /* PEER_LOST: reason as a clause, such as "process 4711 is stopped" */

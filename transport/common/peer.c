@@ -126,6 +126,7 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
     out->kind = TRIB_EVENT_PEER_LOST;
     out->peer = peer;
     out->left = left;
+    out->broken = false;
     out->given_up = p->given_up;
     out->dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
                 trib_peer_liveness_dead(&p->liveness);

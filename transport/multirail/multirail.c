@@ -234,6 +234,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     r->name = plan->name;
     r->same_net = plan->same_net;
     r->revive = plan->revive;
+    r->sever = plan->sever;
     r->reach_ms = plan->reach_ms;
     r->log = opts->log;
     r->err = opts->err;

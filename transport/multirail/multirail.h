@@ -43,6 +43,13 @@
 #define MULTIRAIL_EPOCH_SHIFT 56
 #define MULTIRAIL_PROBE ((UINT64_C(1) << MULTIRAIL_EPOCH_SHIFT) - 1)
 
+/* The state of an attempt to connect again. */
+enum multirail_revival {
+    MULTIRAIL_REVIVING, /* call again */
+    MULTIRAIL_REVIVED, /* connected in both directions */
+    MULTIRAIL_ENDED, /* the peer's process no longer listens */
+};
+
 /* The inner transports to open: `open` is called for each rail 0..n-1 of this rank. */
 struct multirail_plan {
     const char *name; /* of the inner transports, for route() */
@@ -56,10 +63,11 @@ struct multirail_plan {
     void *arg;
     /* Return true if the address seems to be in the inner's network. NULL: unknown. */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    /* Try to connect again to a peer that was disconnected or lost, without blocking;
-     * called until it returns true, which means connected in both directions. NULL: a
-     * lost rail does not return. */
-    bool (*revive)(struct trib_transport *inner, int peer);
+    /* Try to connect again to a peer that was disconnected or lost, without blocking.
+     * NULL: a lost rail does not return. */
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer);
+    /* End a connection without a notice to the peer. NULL if `revive` is. */
+    void (*sever)(struct trib_transport *inner, int peer);
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
     int reach_ms;
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
@@ -148,6 +156,7 @@ struct multirail_peer {
     uint8_t left; /* disconnected by the peer; all follow if it leaves for good */
     uint8_t ended; /* their loss was reported by the inner transport */
     uint8_t given_up; /* the peer said over them that it considers this rank lost */
+    uint8_t broken; /* ended by a failure of the connection */
     bool process_ended; /* an inner has seen the end of the peer's process */
     bool continues; /* the peer said over one of them: its job continues without us */
     bool process_runs; /* the process answered after the last lost rail had ended */
@@ -157,6 +166,8 @@ struct multirail_peer {
     uint8_t said_up; /* `up` as this rank has said in this generation */
     uint8_t peer_up; /* the peer's `up`, as it has said in this generation */
     uint8_t returned; /* not logged yet */
+    uint64_t stranded_at; /* time at which the last rail was lost; 0: one is left */
+    uint64_t stranded_with; /* `released` at that time */
     bool trouble; /* a set above is not empty, or recovery is in progress */
     bool listed;
     uint64_t trouble_at;
@@ -190,7 +201,8 @@ struct multirail {
     bool confirms;
     const char *name;
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    bool (*revive)(struct trib_transport *inner, int peer);
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer);
+    void (*sever)(struct trib_transport *inner, int peer);
     int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;

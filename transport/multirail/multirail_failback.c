@@ -15,9 +15,12 @@
  * higher rank sends its notice only then). So at most two generations are in use at
  * once, and a mark distinguishes four. The higher rank takes the new generation over
  * with the first mark. If it has lost a returning rail again, its own marks say so.
+ *
+ * If the last rail is lost by a failure of the network, all are disconnected, and
+ * nothing is in flight. Both ends then exchange notices over the first rail that
+ * returns, and the generation begins there.
  */
 #include "base/log.h"
-#include "base/time.h"
 #include "transport/multirail/multirail.h"
 
 /* The connection is new: nothing of the old one counts. */
@@ -45,6 +48,7 @@ void trib_multirail_return(struct multirail *r, int peer, unsigned dead)
     p->left &= keep;
     p->ended &= keep;
     p->given_up &= keep;
+    p->broken &= keep;
     p->warned &= keep;
     p->up &= keep;
     p->said_up = p->peer_up = 0;
@@ -64,12 +68,14 @@ void trib_multirail_return(struct multirail *r, int peer, unsigned dead)
 static void say_up(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
+    const bool stranded = p->dead == multirail_all(p);
     const struct multirail_msg msg = {.off = offsetof(struct multirail_board, spare),
                                       .len = MULTIRAIL_READY +
                                              multirail_state(p->generation, p->up)};
 
     for (int k = 0; k < p->n && p->said_up != p->up; k++) {
-        if (!(p->dead >> k & 1) && trib_multirail_send_msg(r, peer, k, msg) == TRIB_OK)
+        if (!((stranded ? ~p->up : p->dead) >> k & 1) &&
+            trib_multirail_send_msg(r, peer, k, msg) == TRIB_OK)
             p->said_up = p->up;
     }
 }
@@ -79,16 +85,20 @@ void trib_multirail_fail_back(struct multirail *r, int peer)
     struct multirail_peer *p = &r->peers[peer];
 
     assert(p->state == TRIB_PEER_CONNECTED);
-    if (!r->revive || p->plain || !p->dead || p->trouble ||
-        p->flow != MULTIRAIL_FLOWING)
+    const bool complete = !p->trouble && p->flow == MULTIRAIL_FLOWING;
+    const bool stranded = p->stranded_at && p->dead == multirail_all(p);
+    if (!r->revive || p->plain || !p->dead || (!complete && !stranded))
         return;
     for (int k = 0; k < p->n; k++) {
         const struct multirail_rail *rail = &p->rails[k];
         const unsigned bit = 1u << k;
         /* A rail that never was connected has no board. */
-        if ((p->dead & bit) && !(p->up & bit) && rail->board &&
-            r->revive(r->inner[rail->inner], peer))
+        if (!(p->dead & bit) || (p->up & bit) || !rail->board)
+            continue;
+        const enum multirail_revival step = r->revive(r->inner[rail->inner], peer);
+        if (step == MULTIRAIL_REVIVED)
             p->up |= (uint8_t)bit;
+        p->process_ended |= step == MULTIRAIL_ENDED && stranded;
     }
     say_up(r, peer);
     if (r->self < peer && (p->up & p->peer_up))

@@ -29,6 +29,8 @@
  * A peer that disconnects does so on all rails. When it has disconnected from one rail,
  * that rail waits for the others and counts as lost only if they stay.
  *
+ * If no rail is left though the peer may live, see multirail_failback.c.
+ *
  * A silent peer is not timed out here: it may compute for minutes. Its death ends all
  * rails, and each operation has its own timeout.
  */
@@ -261,6 +263,50 @@ static bool advance(struct multirail *r, int peer)
     return sent && p->flow == MULTIRAIL_FLOWING && in_is_current(p) && !p->answer_owed;
 }
 
+/* The process may live: each rail failed, and nothing else was said or seen. */
+static bool may_return(const struct multirail *r, const struct multirail_peer *p)
+{
+    return r->revive && !p->plain && p->state == TRIB_PEER_CONNECTED &&
+           !(p->ended & ~p->broken) && !p->left && !p->given_up && !p->process_ended &&
+           !p->continues;
+}
+
+/*
+ * Wait as long as for a silent peer. A peer that ends all rails again before an event
+ * was acknowledged is lost: the events themselves may break the connections.
+ */
+static bool strand(struct multirail *r, int peer)
+{
+    struct multirail_peer *p = &r->peers[peer];
+    const uint64_t now = trib_now_ns();
+
+    assert(peer >= 0 && peer < r->size);
+    if (!may_return(r, p))
+        return false;
+    if (p->stranded_at && p->dead == multirail_all(p))
+        return now - p->stranded_at < r->timeout_ns;
+    if (p->stranded_with == p->released + 1)
+        return false;
+    trib_multirail_drain(r);
+    for (int k = 0; k < p->n; k++) {
+        if (!((p->ended | p->parted) >> k & 1) && p->rails[k].inner >= 0)
+            r->sever(r->inner[p->rails[k].inner], peer);
+        p->rails[k].last = 0;
+    }
+    if (!may_return(r, p))
+        return false;
+    p->dead = p->parted = (uint8_t)multirail_all(p);
+    p->epoch++;
+    p->said_up = p->peer_up = p->up = 0;
+    p->flow = MULTIRAIL_ASKING;
+    p->stranded_at = now;
+    p->stranded_with = p->released + 1;
+    trib_log(r->log, TRIB_LOG_INFO, MULTIRAIL_NAME,
+             "no rail reaches rank %d (%s): trying to connect again for %.1f s", peer,
+             p->why, (double)r->timeout_ns / 1e9);
+    return true;
+}
+
 void trib_multirail_recover(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -276,7 +322,8 @@ void trib_multirail_recover(struct multirail *r, int peer)
             abandon_rails(r, peer);
     }
     if (is_over(r, p)) {
-        finish(r, peer);
+        if (!strand(r, peer))
+            finish(r, peer);
         return;
     }
     if (!r->confirms || p->state != TRIB_PEER_CONNECTED)
@@ -286,4 +333,5 @@ void trib_multirail_recover(struct multirail *r, int peer)
         return;
     p->trouble = false;
     p->trouble_at = 0;
+    p->stranded_at = 0;
 }

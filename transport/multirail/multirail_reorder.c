@@ -184,7 +184,8 @@ static void handle_arrived(struct multirail *r, int inner, const struct trib_eve
     }
     if (p->rails[k].inner < 0)
         p->rails[k].inner = inner; /* answer a plain peer over the inner that it uses */
-    if (e->imm == TRIB_IMM_OWN && !((p->parted & ~p->up) >> k & 1))
+    if (e->imm == TRIB_IMM_OWN &&
+        (!((p->parted & ~p->up) >> k & 1) || e->len >= MULTIRAIL_READY))
         handle_control(r, e->peer, k, e->len);
     if (e->imm == TRIB_IMM_OWN || (p->parted >> k & 1))
         return;
@@ -233,6 +234,7 @@ static void handle_lost(struct multirail *r, int inner, const struct trib_event 
         return;
     p->ended |= (uint8_t)(1u << k);
     p->given_up |= (uint8_t)(e->given_up << k);
+    p->broken = (uint8_t)((p->broken & ~(1u << k)) | (unsigned)e->broken << k);
     p->process_ended |= e->dead;
     p->process_runs = e->lives;
     p->continues |= e->continues;

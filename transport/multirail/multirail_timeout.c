@@ -155,9 +155,10 @@ void trib_multirail_check_timeouts(struct multirail *r)
     }
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
-        if (p->state != TRIB_PEER_CONNECTED || p->flow != MULTIRAIL_FLOWING || p->n < 2)
+        if (p->state != TRIB_PEER_CONNECTED || p->n < 2)
             continue;
-        check_peer(r, i, afresh, now);
+        if (p->flow == MULTIRAIL_FLOWING)
+            check_peer(r, i, afresh, now);
         trib_multirail_fail_back(r, i);
     }
 }

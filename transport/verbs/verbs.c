@@ -15,6 +15,7 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
 
     params.ops = &trib_verbs_ops;
     params.revive = trib_verbs_revive;
+    params.sever = trib_verbs_sever;
     return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "transport/op_defaults.h"
+#include "transport/multirail/multirail.h"
 #include "transport/open.h"
 #include "transport/verbs/verbs_peer.h"
 
@@ -31,7 +32,9 @@ struct verbs_list {
 /* The parameters after "verbs:". */
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
-    bool (*revive)(struct trib_transport *t, int peer); /* of rails */
+    /* of rails */
+    enum multirail_revival (*revive)(struct trib_transport *t, int peer);
+    void (*sever)(struct trib_transport *t, int peer);
     int64_t port, ports, depth, receives, rails, qps, reach_ms, watch;
     int64_t gid; /* index of the GID to use; -1: chosen for each peer */
     int64_t roce; /* RoCE version, 1 or 2; 0: chosen for each peer */
@@ -193,15 +196,16 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
 bool trib_verbs_send_ready(struct verbs *v, int peer);
 
 /* verbs_revive.c: connecting again after a loss */
-/* Take the next step, without blocking. Return true once the peer is connected in both
- * directions. For the owner's thread, about every 30 ms. */
-bool trib_verbs_revive(struct trib_transport *t, int peer);
+/* Take the next step, without blocking. For the owner's thread, about every 30 ms. */
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer);
+/* End the connections to a peer without a notice or an event. */
+void trib_verbs_sever(struct trib_transport *t, int peer);
 
 /* verbs_connect.c */
 /* Connect to an address of a peer. Does not change the state of the peer, so another
  * thread than the owner's may call it. */
 bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
-                            uint64_t until);
+                            uint64_t until, bool *no_listener_out);
 /* Record the peer's identity and enable posting to its outlet. */
 void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a);
 TRIB_TRANSPORT_PEERS(trib_verbs);
@@ -216,6 +220,8 @@ void trib_verbs_manager_stop(struct verbs *v);
 
 /* verbs_liveness.c: loss of peers and disconnecting */
 void trib_verbs_tick(struct verbs *v);
+/* End both connections and refuse further ones. */
+void trib_verbs_sever_peer(struct verbs *v, int peer, enum trib_peer_state state);
 void trib_verbs_handle_async_events(struct verbs *v);
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max);
 void trib_verbs_disconnect(struct trib_transport *t, int peer);
@@ -257,6 +263,8 @@ struct verbs_status_text {
     const char *advice; /* likely causes and what to run */
 };
 struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status);
+/* Return true for an error after which a new connection may work. */
+bool trib_verbs_is_network_error(enum ibv_wc_status status);
 /* Write the reason of a failed request, with its destination and device. For the
  * owner's thread. */
 void trib_verbs_explain_status(struct verbs *v, int peer, enum ibv_wc_status status,

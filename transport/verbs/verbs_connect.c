@@ -40,6 +40,7 @@ struct attempt {
     uint64_t until; /* of all attempts for this peer */
     char at[VERBS_IP_TEXT];
     trib_status_t status;
+    bool no_listener; /* the peer's process no longer listens */
     char why[256];
 };
 
@@ -96,6 +97,7 @@ static void explain_rejection(struct attempt *a, int reason)
         fail(a, differs ? TRIB_ERR_MISMATCH : TRIB_ERR_PEER_LOST, "it refused: %s",
              trib_verbs_refusal_text(said->refusal));
     } else if (reason == 8) { /* invalid service id */
+        a->no_listener = true;
         fail(a, TRIB_ERR_PEER_LOST, "no process listens there: it has ended");
     } else {
         fail(a, TRIB_ERR_PEER_LOST, "its host refused: librdmacm reason %d", reason);
@@ -370,8 +372,10 @@ static void connect_by_oob(struct attempt *a, int peer,
     a->status = TRIB_ERR_PEER_LOST;
     if (!may_use_oob(a->v, address, a->why, sizeof(a->why)))
         return;
+    errno = 0;
     a->status =
         trib_verbs_oob_connect(a->v, peer, address, a->until, a->why, sizeof(a->why));
+    a->no_listener = a->status != TRIB_OK && errno == ECONNREFUSED;
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
@@ -482,11 +486,12 @@ static bool make_outlet(int peer, const struct verbs_address *a,
 }
 
 bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
-                            uint64_t until)
+                            uint64_t until, bool *no_listener_out)
 {
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
     const bool made = make_outlet(peer, a, &manager, &gids);
 
+    *no_listener_out = manager.no_listener || gids.no_listener;
     if (!made)
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d is not reached again over %s: %s%s%s", peer, v->label,

@@ -65,6 +65,12 @@ static const struct verbs_status_text texts[] = {
     [IBV_WC_TM_RNDV_INCOMPLETE] = {"tag matching failed", OUR_BUG},
 };
 
+bool trib_verbs_is_network_error(enum ibv_wc_status status)
+{
+    return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_LOC_QP_OP_ERR ||
+           status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
 struct verbs_status_text trib_verbs_status_text(enum ibv_wc_status status)
 {
     size_t i = (size_t)status;

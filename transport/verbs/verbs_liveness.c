@@ -43,9 +43,14 @@ void trib_verbs_handle_async_events(struct verbs *v)
             trib_verbs_lose_peer(v, i, "process %d: %s", p->base.who.pid, p->fault);
         else if (p->gone && p->unclear == VERBS_REFUSED && !p->got_disconnect)
             p->ended = true; /* the cause is still unknown */
-        else if (p->gone)
+        else if (p->gone && p->base.state == TRIB_PEER_CONNECTED) {
+            p->broken = true;
             trib_verbs_lose_peer(v, i, "process %d closed its connection",
                                  p->base.who.pid);
+        } else if (p->gone) {
+            trib_verbs_lose_peer(v, i, "process %d closed its connection",
+                                 p->base.who.pid);
+        }
     }
     pthread_mutex_unlock(&v->links);
 }
@@ -74,7 +79,7 @@ void trib_verbs_tick(struct verbs *v)
  * End both connections and refuse further ones. Their objects are destroyed later: on a
  * dead port the kernel may take seconds, and the loss must be reported first.
  */
-static void sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
+void trib_verbs_sever_peer(struct verbs *v, int peer, enum trib_peer_state state)
 {
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link links[2];
@@ -175,12 +180,14 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
         if (p->base.state != TRIB_PEER_DRAINING || !can_report(v, i))
             continue;
         explain_loss(p);
-        trib_peer_report(&p->base, i, p->got_disconnect, &events[n++]);
+        trib_peer_report(&p->base, i, p->got_disconnect, &events[n]);
+        events[n++].broken = p->broken && !p->got_disconnect && !p->base.given_up &&
+                             !trib_peer_liveness_dead(&p->base.liveness);
         if (p->may_return) {
             trib_verbs_send_last(v, i, VERBS_GIVEN_UP);
             trib_verbs_drain(v, i, trib_deadline_ms(NOTICE_MS));
         }
-        sever_peer(v, i, TRIB_PEER_LOST);
+        trib_verbs_sever_peer(v, i, TRIB_PEER_LOST);
         assert(v->n_losing > 0);
         v->n_losing--;
     }
@@ -212,7 +219,7 @@ void trib_verbs_disconnect(struct trib_transport *t, int peer)
         trib_verbs_send_last(v, peer, VERBS_DISCONNECT);
         trib_verbs_drain(v, peer, trib_deadline_ms(LEAVE_MS));
     }
-    sever_peer(v, peer, TRIB_PEER_LEFT);
+    trib_verbs_sever_peer(v, peer, TRIB_PEER_LEFT);
     destroy_severed(v, peer);
 }
 
@@ -249,7 +256,7 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
             continue;
         if (v->peers[i].base.state == TRIB_PEER_DRAINING)
             v->n_losing--;
-        sever_peer(v, i, TRIB_PEER_LEFT);
+        trib_verbs_sever_peer(v, i, TRIB_PEER_LEFT);
         destroy_severed(v, i);
     }
 }

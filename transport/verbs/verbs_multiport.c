@@ -232,6 +232,7 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .arg = d,
         .same_net = same_net,
         .revive = d->params->revive,
+        .sever = d->params->sever,
         .reach_ms = (int)d->params->reach_ms,
     };
 

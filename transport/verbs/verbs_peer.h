@@ -152,6 +152,7 @@ struct verbs_revival {
     int peer;
     _Atomic bool finished;
     bool connected; /* result */
+    bool no_listener; /* result: the peer's process no longer listens */
 };
 
 struct verbs_peer {
@@ -168,6 +169,7 @@ struct verbs_peer {
     bool got_disconnect; /* the end of its connection is no death */
     bool finished; /* DISCONNECT received and nothing is in flight */
     enum verbs_unclear_failure unclear;
+    bool broken; /* lost by a failure of the connection, not of the process */
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: status of the failed completion */
     uint32_t vendor; /* REFUSED: vendor error of the completion */

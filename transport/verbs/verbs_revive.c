@@ -54,8 +54,8 @@ static void *attempt_main(void *arg)
     struct verbs_peer *p = &v->peers[a->peer];
 
     open_again(v, p);
-    a->connected =
-        trib_verbs_make_outlet(v, a->peer, &p->address, trib_deadline_ms(ATTEMPT_MS));
+    a->connected = trib_verbs_make_outlet(
+        v, a->peer, &p->address, trib_deadline_ms(ATTEMPT_MS), &a->no_listener);
     atomic_store_explicit(&a->finished, true, memory_order_release);
     return NULL;
 }
@@ -73,7 +73,7 @@ static void reset_peer(struct verbs_peer *p)
 {
     p->base.state = TRIB_PEER_UNKNOWN;
     p->base.given_up = false;
-    p->got_disconnect = p->finished = p->ended = p->may_return = false;
+    p->got_disconnect = p->finished = p->ended = p->may_return = p->broken = false;
     p->unclear = VERBS_CLEAR;
     p->question = 0;
     p->ahead = 0;
@@ -97,13 +97,16 @@ static void take_outlet(struct verbs *v, int peer)
         p->prove_until = trib_deadline_ms(PROBE_MS);
 }
 
-static void join_attempt(struct verbs *v)
+static enum multirail_revival join_attempt(struct verbs *v, int peer)
 {
+    const bool ended = v->revival.no_listener && v->revival.peer == peer;
+
     trib_verbs_end_revival(v, v->revival.peer);
     if (v->revival.connected)
         take_outlet(v, v->revival.peer);
     else
         pause_attempts(&v->peers[v->revival.peer]);
+    return ended ? MULTIRAIL_ENDED : MULTIRAIL_REVIVING;
 }
 
 static void start_attempt(struct verbs *v, int peer)
@@ -112,7 +115,7 @@ static void start_attempt(struct verbs *v, int peer)
 
     assert(!a->running && !v->peers[peer].out.qp);
     a->peer = peer;
-    a->connected = false;
+    a->connected = a->no_listener = false;
     atomic_store_explicit(&a->finished, false, memory_order_relaxed);
     a->running = trib_thread_start(&a->thread, attempt_main, v) == 0;
     if (!a->running)
@@ -146,27 +149,37 @@ static bool has_inlet(struct verbs *v, const struct verbs_peer *p)
     return has;
 }
 
-bool trib_verbs_revive(struct trib_transport *t, int peer)
+void trib_verbs_sever(struct trib_transport *t, int peer)
 {
+    struct verbs *v = verbs_of(t);
+
+    assert(peer >= 0 && peer < v->size);
+    if (verbs_is_ours(v) && v->peers[peer].base.state == TRIB_PEER_CONNECTED)
+        trib_verbs_sever_peer(v, peer, TRIB_PEER_LOST);
+}
+
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer)
+{
+    enum multirail_revival result = MULTIRAIL_REVIVING;
     struct verbs *v = verbs_of(t);
     struct verbs_peer *p = &v->peers[peer];
 
     assert(peer >= 0 && peer < v->size && peer != v->self);
     if (!verbs_is_ours(v) || p->address.magic != VERBS_MAGIC)
-        return false;
+        return MULTIRAIL_REVIVING;
     if (v->revival.running &&
         atomic_load_explicit(&v->revival.finished, memory_order_acquire))
-        join_attempt(v);
+        result = join_attempt(v, peer);
     if (p->base.state == TRIB_PEER_CONNECTED)
-        return is_proved(v, peer) && has_inlet(v, p);
+        return is_proved(v, peer) && has_inlet(v, p) ? MULTIRAIL_REVIVED : result;
     if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)
         reset_peer(p);
     if (p->base.state != TRIB_PEER_UNKNOWN || v->revival.running ||
         !trib_deadline_passed(p->revive_at))
-        return false;
+        return result;
     if (trib_verbs_port_is_active(v))
         start_attempt(v, peer);
     else
         pause_attempts(p);
-    return false;
+    return result;
 }

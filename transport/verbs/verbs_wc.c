@@ -62,6 +62,7 @@ static void handle_error(struct verbs *v, const struct ibv_wc *wc, int peer)
     if (p->base.state != TRIB_PEER_CONNECTED && !is_first_cause(p, wc))
         return;
     trib_verbs_explain_status(v, peer, wc->status, why);
+    p->broken = trib_verbs_is_network_error(wc->status);
     trib_verbs_lose_peer(v, peer, "process %d: %s", p->base.who.pid, why);
     switch (wc->status) {
     case IBV_WC_WR_FLUSH_ERR:

@@ -199,6 +199,66 @@ TEST(test_any_time, clean, nothing_left)
     }
 }
 
+static void be_patient(struct pair *pair)
+{
+    for (int side = 0; side < 2; side++)
+        ((struct multirail *)pair->t[side])->timeout_ns = UINT64_C(60000000000);
+}
+
+/* All ports are down for a while: the job goes on over those that come back. */
+TEST(test_last_rail, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs", "verbs:connect=gid"};
+
+    for (int i = 0; i < 4; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        struct pair pair;
+        fake->devices = 2;
+        fake->down_fails = true;
+        open_rails(&pair, texts[i / 2]);
+        be_patient(&pair);
+        run(&pair, 50);
+        fake_verbs_port(0, 1, false);
+        if (i % 2)
+            run(&pair, 100);
+        fake_verbs_port(1, 1, false);
+        while (!(peer_of(&pair, 0)->stranded_at && peer_of(&pair, 1)->stranded_at) &&
+               !trib_deadline_passed(until))
+            step(&pair);
+        assert_true(peer_of(&pair, 0)->stranded_at && peer_of(&pair, 1)->stranded_at);
+        fake_verbs_port(1, 1, true);
+        run(&pair, 100);
+        fake_verbs_port(0, 1, true);
+        await_rails(&pair);
+        run(&pair, 100);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* No port comes back: the peer is lost once the limit is over. */
+TEST(test_no_rail_returns, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_event e;
+    struct pair pair;
+
+    fake->devices = 2;
+    fake->down_fails = true;
+    open_rails(&pair, "verbs");
+    run(&pair, 50);
+    for (int device = 0; device < 2; device++)
+        fake_verbs_port(device, 1, false);
+    send_one(&pair, 0);
+    send_one(&pair, 0);
+    do
+        assert_int_equal(pair_await(&pair, 0, &e), 1);
+    while (e.kind != TRIB_EVENT_PEER_LOST);
+    contains(e.why, "retries exceeded");
+    pair_close(&pair);
+}
+
 /* Memory that was imported while a rail was lost is reached over it once it is back. */
 TEST(test_imported_meanwhile, clean, nothing_left)
 {
