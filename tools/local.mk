@@ -16,7 +16,8 @@ libtools_la_SOURCES = \
 	tools/common/ticker.c tools/common/ticker.h \
 	tools/common/tool.c tools/common/tool.h \
 	tools/common/tool_table.c tools/common/tool_table.h \
-	tools/common/trace_merge.c tools/common/trace_merge.h
+	tools/common/trace_merge.c tools/common/trace_merge.h \
+	tools/common/tribd_client.c tools/common/tribd_client.h
 
 bin_PROGRAMS += tools/trib-run
 tools_trib_run_SOURCES = \

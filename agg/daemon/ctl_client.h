@@ -17,8 +17,8 @@ struct trib_error;
  * ctl_client_status - GET /status from "host:port".
  *
  * out      the body, freed by the caller
- * errors   TRIB_ERR_CONFIG: invalid address; TRIB_ERR_PEER_LOST: cannot connect, or not
- *          a tribd; TRIB_ERR_TIMEOUT after 5 s; TRIB_ERR_NO_MEMORY
+ * errors   TRIB_ERR_CONFIG: invalid address; TRIB_ERR_PEER_LOST: no answer from a tribd
+ *          within 5 s
  */
 trib_status_t ctl_client_status(const char *address, struct trib_error *err,
                                 char **out);
@@ -27,6 +27,7 @@ trib_status_t ctl_client_status(const char *address, struct trib_error *err,
  * ctl_client_command - send one line to the socket at `path` and return the answer line
  * without "ok: " or "error: ".
  *
+ * line      shorter than CTL_LINE, without a newline
  * done_out  true: the command succeeded
  * errors    as ctl_client_status
  */

@@ -2,23 +2,13 @@
 /*
  * trib-info top http://HOST:PORT - show the jobs of a tribd, read from its /status.
  */
-#include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "tools/common/rank_table.h"
+#include "tools/common/tribd_client.h"
 #include "tools/info/info_commands.h"
-
-enum {
-    ANSWER_MOST = 16 << 20, /* maximum bytes of a status */
-    WAIT_S = 5, /* timeout of each socket call */
-};
 
 struct address {
     char host[256], port[16];
@@ -37,90 +27,24 @@ static bool take_apart(const char *url, struct address *out)
     return url[end] == '\0' || url[end] == '/';
 }
 
-static int connect_to(const struct address *address, const char **why_out)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    const struct timeval limit = {.tv_sec = WAIT_S};
-    struct addrinfo *list, *a;
-    int fd = -1;
-    const int error = getaddrinfo(address->host, address->port, &hints, &list);
-
-    *why_out = gai_strerror(error);
-    if (error)
-        return -1;
-    for (a = list; a; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-        if (connect(fd, a->ai_addr, a->ai_addrlen) == 0)
-            break;
-        *why_out = strerror(errno);
-        close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(list);
-    return fd;
-}
-
-/* Read until the peer closes. Return NULL on error, timeout or more than ANSWER_MOST
- * bytes. */
-static char *read_all(int fd)
-{
-    size_t n = 0, room = 1 << 16;
-    char *text = malloc(room);
-
-    while (text) {
-        const ssize_t got = read(fd, text + n, room - n - 1);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            text[n] = '\0';
-            if (got == 0)
-                return text;
-            break;
-        }
-        n += (size_t)got;
-        if (n + 1 < room)
-            continue;
-        char *more = room < ANSWER_MOST ? realloc(text, room *= 2) : NULL;
-        if (!more)
-            break;
-        text = more;
-    }
-    free(text);
-    return NULL;
-}
-
 json_t *info_tribd_status(const char *url, char *why, size_t bytes)
 {
     struct address address;
-    char request[512];
-    const char *cause = "the URL must be http://HOST:PORT";
-    json_t *status = NULL;
-    char *answer = NULL;
-    const int fd = take_apart(url, &address) ? connect_to(&address, &cause) : -1;
+    char cause[128] = "the URL must be http://HOST:PORT";
+    char *body = take_apart(url, &address)
+                     ? tool_tribd_status(address.host, address.port,
+                                         TOOL_TRIBD_TIMEOUT_MS, cause, sizeof(cause))
+                     : NULL;
+    json_t *status = body ? json_loads(body, 0, NULL) : NULL;
 
-    if (fd >= 0) {
-        cause = "the response is not a tribd status";
-        const int n = snprintf(
-            request, sizeof(request),
-            "GET /status HTTP/1.0\r\nHost: %s:%s\r\nConnection: close\r\n\r\n",
-            strchr(address.host, ':') ? "localhost" : address.host, address.port);
-        if (send(fd, request, (size_t)n, MSG_NOSIGNAL) == n)
-            answer = read_all(fd);
-        close(fd);
-    }
-    const char *body = answer ? strstr(answer, "\r\n\r\n") : NULL;
-    if (body && strncmp(answer, "HTTP/1.", 7) == 0 &&
-        strncmp(answer + 8, " 200", 4) == 0)
-        status = json_loads(body + 4, 0, NULL);
-    free(answer);
-    if (status && json_is_array(json_object_get(status, "jobs")))
+    if (body && json_is_array(json_object_get(status, "jobs"))) {
+        free(body);
         return status;
+    }
+    snprintf(why, bytes, "cannot query %.200s: %s", url,
+             body ? "the server is not a tribd" : cause);
+    free(body);
     json_decref(status);
-    snprintf(why, bytes, "cannot query %.200s: %s", url, cause);
     return NULL;
 }
 

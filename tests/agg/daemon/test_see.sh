@@ -36,7 +36,7 @@ expect "kick without a job" 2 "kick requires one job" "$build/agg/daemon/tribctl
 expect "too many words" 2 "too many arguments for 'drain'" "$build/agg/daemon/tribctl" drain now
 expect "no socket is set" 2 "socket = /run/tribd/socket" "$build/agg/daemon/tribctl" drain
 export TRIBD_HTTP=127.0.0.1:1
-expect "no tribd" 1 "cannot reach a tribd at 127.0.0.1:1" "$build/agg/daemon/tribctl" status
+expect "no tribd" 1 "cannot query the tribd at 127.0.0.1:1: Connection refused" "$build/agg/daemon/tribctl" status
 TRIBD_SOCKET=$dir/none expect "tribctl without a tribd" 1 "$dir/none: No such file" "$build/agg/daemon/tribctl" drain
 unset TRIBD_HTTP
 
