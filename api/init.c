@@ -131,7 +131,7 @@ trib_status_t trib_init(const trib_opts_t *opts, trib_comm_t **comm_out)
 trib_status_t trib_join(const char *text, const trib_opts_t *opts,
                         trib_comm_t **comm_out)
 {
-    struct way way = {.join = trib_comm_knock, .root = text, .comes_late = true};
+    struct way way = {.join = trib_comm_join_running, .root = text, .comes_late = true};
     trib_status_t st;
 
     trib_say_error("");

@@ -65,7 +65,8 @@ const struct trib_boot_ops trib_boot_self = {
 };
 
 /* Contact a running job as a newcomer, which has no rank yet. */
-static trib_status_t knock(const struct trib_boot_opts *opts, struct trib_boot **out)
+static trib_status_t open_newcomer(const struct trib_boot_opts *opts,
+                                   struct trib_boot **out)
 {
     if (trib_boot_tcp.accepts(opts->root))
         return trib_boot_tcp.open(opts, out);
@@ -77,7 +78,7 @@ static trib_status_t knock(const struct trib_boot_opts *opts, struct trib_boot *
 
 static trib_status_t check_opts(const struct trib_boot_opts *opts, const char *root)
 {
-    if (opts->knocks)
+    if (opts->is_newcomer)
         return TRIB_OK;
     if (opts->size < 1)
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
@@ -128,8 +129,8 @@ trib_status_t trib_boot_open(const struct trib_boot_opts *opts, struct trib_boot
     if (status != TRIB_OK)
         return status;
     trib_boot_arm(&o, &secret);
-    if (o.knocks)
-        return knock(&o, out);
+    if (o.is_newcomer)
+        return open_newcomer(&o, out);
     if (o.allgather && o.size > 1)
         return trib_boot_user.open(&o, out);
     for (size_t i = 0; trib_boots[i]; i++)

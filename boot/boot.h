@@ -35,8 +35,8 @@ struct trib_boot_opts {
     /* trib_opts_t.allgather; NULL: use root */
     int (*allgather)(void *arg, const void *in, void *out, size_t bytes);
     void *allgather_arg;
-    bool knocks; /* a newcomer at a running job's listener: rank and size are
-                  * ignored, and the boot accepts trib_boot_ask (boot/newcomers.h) */
+    bool is_newcomer; /* at a running job's listener: rank and size are ignored, and the
+                       * boot accepts trib_boot_request (boot/newcomers.h) */
     struct trib_idle *idle; /* called while waiting; may be NULL; outlives the boot */
     const struct trib_log *log; /* may be NULL; outlives the boot */
     struct trib_error *err; /* receives error messages that name rank, host, process

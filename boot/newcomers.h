@@ -6,8 +6,8 @@
  *
  * The frames are those of a boot (boot/tcp/tcp_proto.h). A newcomer sends a HELLO with
  * 0 ranks and, as in a boot, gets a WELCOME of the listening rank. Exchanges follow,
- * each a GATHER of the newcomer and a RESULT. The first one, "knock", stays open until
- * the newcomer is admitted.
+ * each a GATHER of the newcomer and a RESULT. The first one, the join request, stays
+ * open until the newcomer is admitted.
  */
 #ifndef BOOT_NEWCOMERS_H
 #define BOOT_NEWCOMERS_H
@@ -16,9 +16,10 @@
 
 struct trib_listen;
 
-/* Compare a knock with the listener's own; return false with a message in `why`. */
-typedef bool (*trib_knock_fits_fn)(const void *ours, const void *theirs, char *why,
-                                   size_t bytes);
+/* Compare a join request with the listener's own; return false with a message in
+ * `why`. */
+typedef bool (*trib_join_request_fits_fn)(const void *ours, const void *theirs,
+                                          char *why, size_t bytes);
 
 struct trib_listen_opts {
     const char *root; /* "host,address:port", without a secret */
@@ -26,9 +27,9 @@ struct trib_listen_opts {
     int stop_timeout_ms;
     const struct trib_log *log; /* copied */
     const struct trib_secret *secret; /* the job's secret; copied; may be unset */
-    const void *knock; /* what this rank itself would send; copied */
-    size_t knock_bytes; /* <= TRIB_BOOT_BLOB_MAX */
-    trib_knock_fits_fn fits; /* called by a thread of the listener */
+    const void *request; /* what this rank itself would send; copied */
+    size_t request_bytes; /* <= TRIB_BOOT_BLOB_MAX */
+    trib_join_request_fits_fn fits; /* called by a thread of the listener */
 };
 
 /**
@@ -82,16 +83,17 @@ void trib_listen_dismiss(struct trib_listen *l, trib_status_t status, const char
 void trib_listen_finish(struct trib_listen *l);
 
 /*
- * Newcomer side: trib_boot_open with opts->knocks returns a boot without allgather.
+ * Newcomer side: trib_boot_open with opts->is_newcomer returns a boot without
+ * allgather.
  */
 
 /**
- * trib_boot_ask - do one exchange: send `bytes`, wait for `out_bytes`.
+ * trib_boot_request - do one exchange: send `bytes`, wait for `out_bytes`.
  *
  * errors   as for allgather of a boot; TRIB_ERR_ABORTED: the job restarted the round,
  *          and this newcomer may connect again
  */
-trib_status_t trib_boot_ask(struct trib_boot *b, const char *phase, const void *in,
-                            size_t bytes, void *out, size_t out_bytes);
+trib_status_t trib_boot_request(struct trib_boot *b, const char *phase, const void *in,
+                                size_t bytes, void *out, size_t out_bytes);
 
 #endif

@@ -28,7 +28,7 @@ enum {
     UNPROVEN_MS = 500,
     PLACES = UNPROVEN_MAX + 64, /* the rest is for waiting newcomers */
     ACCEPTS_AT_ONCE = 32, /* maximum accepted from a listener per pass */
-    HELLO_MS = 5000, /* timeout for the knock after the connection */
+    HELLO_MS = 5000, /* timeout for the join request after the connection */
     FAREWELL_MS = 1000, /* time for the peer to read the last frame */
     TICK_MS = TRIB_TCP_TICK_MS,
     UNLIMITED_SILENT_MS = 3000, /* silence limit of a newcomer if stop_timeout_ms is
@@ -39,7 +39,8 @@ struct place {
     struct trib_pending base; /* fd -1: free */
     uint64_t heard; /* ns */
     uint64_t over; /* ns: time of becoming OVER */
-    uint64_t number; /* sequence number of its knock; admitted in this order */
+    uint64_t number; /* sequence number of its join request; admitted in this
+                      * order */
     bool is_counted; /* number is set */
     struct trib_newcomer n;
 };
@@ -47,7 +48,7 @@ struct place {
 struct trib_listen {
     pthread_t thread;
     _Atomic int asking; /* calls that want the lock; the thread yields to them */
-    _Atomic int waiting; /* newcomers that have knocked and wait */
+    _Atomic int waiting; /* newcomers whose join request waits */
     pthread_mutex_t lock; /* protects all fields below */
     pid_t pid; /* a forked child has no thread */
     bool stop;
@@ -56,11 +57,11 @@ struct trib_listen {
     struct trib_newcomer_rules rules;
     struct trib_log log;
     struct trib_log_pace pace;
-    struct trib_acceptor acceptor; /* of connections before their knock */
+    struct trib_acceptor acceptor; /* of connections before their join request */
     int fds[TRIB_TCP_LISTENERS_MAX], n_fds;
     int silent_ms;
     struct place places[PLACES];
-    uint64_t knocks;
+    uint64_t n_requests;
     uint64_t now, ticked;
     struct place *round[PLACES];
     int n_round;

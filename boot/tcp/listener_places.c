@@ -58,7 +58,7 @@ static void update(struct trib_listen *l, struct place *p,
         trib_acceptor_remove(&l->acceptor, &p->base);
     if (p->n.state == TRIB_NEWCOMER_WAITS && !p->is_counted) {
         p->is_counted = true;
-        p->number = ++l->knocks;
+        p->number = ++l->n_requests;
     }
     if (p->n.state == TRIB_NEWCOMER_OVER && before != TRIB_NEWCOMER_OVER) {
         p->over = l->now;
@@ -180,7 +180,7 @@ static enum trib_pending_fate finish(void *owner, struct trib_pending *pending,
 
     trib_place_end(owner, p,
                    why == TRIB_PENDING_LATE
-                       ? "did not knock within 5 s"
+                       ? "sent no join request within 5 s"
                        : "sent nothing while many others connected");
     trib_place_hang_up(owner, p);
     return TRIB_PENDING_TAKEN;

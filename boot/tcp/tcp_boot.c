@@ -220,8 +220,8 @@ static trib_status_t prove(struct trib_tcp_client *t)
     return status == TRIB_OK ? exchange(t, NULL, &q) : status;
 }
 
-trib_status_t trib_boot_ask(struct trib_boot *b, const char *phase, const void *in,
-                            size_t bytes, void *out, size_t out_bytes)
+trib_status_t trib_boot_request(struct trib_boot *b, const char *phase, const void *in,
+                                size_t bytes, void *out, size_t out_bytes)
 {
     struct trib_tcp_client *t = (struct trib_tcp_client *)b;
     struct trib_tcp_gather mine = {.bytes = (uint32_t)bytes, .blob = in};
@@ -250,8 +250,8 @@ static trib_status_t tcp_allgather(struct trib_boot *b, const char *phase,
 {
     struct trib_tcp_client *t = (struct trib_tcp_client *)b;
 
-    assert(!t->knocks);
-    return trib_boot_ask(b, phase, in, bytes, out, (size_t)t->hello.size * bytes);
+    assert(!t->is_newcomer);
+    return trib_boot_request(b, phase, in, bytes, out, (size_t)t->hello.size * bytes);
 }
 
 /* Begin and end -------------------------------------------------------------------- */
@@ -362,9 +362,9 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     if (opts->secret)
         t->boot.secret = *opts->secret;
     t->hello.has_secret = t->boot.secret.is_set;
-    t->knocks = opts->knocks;
-    t->hello.size = opts->knocks ? 0 : opts->size;
-    trib_rank_name_self(opts->knocks ? 0 : opts->rank, &t->hello.who);
+    t->is_newcomer = opts->is_newcomer;
+    t->hello.size = opts->is_newcomer ? 0 : opts->size;
+    trib_rank_name_self(opts->is_newcomer ? 0 : opts->rank, &t->hello.who);
     snprintf(t->hello.library, sizeof(t->hello.library), "%s", trib_release);
     t->fd = -1;
     t->boot_timeout_ms = opts->cfg->boot_timeout_ms;
@@ -377,7 +377,7 @@ static trib_status_t tcp_open(const struct trib_boot_opts *opts, struct trib_boo
     t->retry = (struct trib_dial_retry){
         .most_ms = TRIB_TCP_RETRY_MOST_MS,
         .random = (t->now ^ (uint64_t)t->hello.who.pid << 32) | 1};
-    trib_status_t status = opts->rank == 0 && !opts->knocks
+    trib_status_t status = opts->rank == 0 && !opts->is_newcomer
                                ? open_server(t, opts->root)
                                : trib_tcp_client_connect(t, false);
     if (status == TRIB_OK && t->hello.has_secret && !t->server)

@@ -62,13 +62,13 @@ trib_status_t trib_tcp_client_no_answer(struct trib_tcp_client *t, const char *w
 {
     char from[64];
 
-    if (t->knocks && t->welcome)
+    if (t->is_newcomer && t->welcome)
         return trib_fail(t->err, TRIB_ERR_BOOT,
                          "the job at %s port %s has not taken this newcomer in within "
                          "%d ms: its ranks must call trib_comm_grow; raise "
                          "TRIB_BOOT_TIMEOUT_MS if they come later",
                          t->root.host, t->root.port, t->boot_timeout_ms);
-    if (t->knocks)
+    if (t->is_newcomer)
         return trib_fail(t->err, TRIB_ERR_BOOT,
                          "no job takes newcomers at %s port %s within %d ms (%s): a "
                          "rank of it must have called trib_listener_open, and its "
@@ -87,7 +87,7 @@ trib_status_t trib_tcp_client_gives_up(struct trib_tcp_client *t, const char *ph
     char name[TRIB_RANK_NAME_BYTES];
 
     assert(trib_idle_answer(t->idle));
-    if (t->knocks)
+    if (t->is_newcomer)
         return trib_idle_fail(
             t->idle, t->err, "the newcomer (process %d on %s) has given up in phase %s",
             t->hello.who.pid, t->hello.who.host, phase);
@@ -178,7 +178,7 @@ static trib_status_t other_secret(struct trib_tcp_client *t)
 {
     char who[24] = "this newcomer";
 
-    if (!t->knocks)
+    if (!t->is_newcomer)
         snprintf(who, sizeof(who), "rank %d", t->hello.who.rank);
     return trib_fail(t->err, TRIB_ERR_MISMATCH,
                      "authentication failed at %s port %s: the peer does not have the "
@@ -226,7 +226,7 @@ static trib_status_t take_frame(struct trib_tcp_client *t,
         return take_challenge(t, frame, q);
     case TRIB_TCP_WELCOME:
         if (trib_tcp_parse_hello(frame, &hello) != TRIB_OK ||
-            (hello.who.rank != 0 && !t->knocks))
+            (hello.who.rank != 0 && !t->is_newcomer))
             return not_ours(t, TRIB_ERR_PROTOCOL);
         t->server_name = hello.who;
         t->welcome = true;

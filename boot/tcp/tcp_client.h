@@ -26,7 +26,7 @@ struct trib_tcp_client {
     struct trib_boot boot;
     struct trib_tcp_root root;
     struct trib_tcp_hello hello;
-    bool knocks; /* a newcomer at a listener: boot/newcomers.h; hello.size is 0 */
+    bool is_newcomer; /* a newcomer at a listener: boot/newcomers.h; hello.size is 0 */
     struct trib_rank_name server_name; /* rank 0, if known */
     struct trib_tcp_server *server; /* on rank 0, else NULL */
     int fd; /* -1: none */

@@ -319,14 +319,14 @@ static void listen_free(struct trib_listen *l)
 static void fill_rules(struct trib_newcomer_rules *r,
                        const struct trib_listen_opts *opts)
 {
-    assert(opts->knock_bytes <= sizeof(r->knock));
+    assert(opts->request_bytes <= sizeof(r->request));
     r->self.size = opts->size;
     r->self.has_secret = opts->secret->is_set;
     trib_rank_name_self(opts->rank, &r->self.who);
     snprintf(r->self.library, sizeof(r->self.library), "%s", trib_release);
     r->secret = *opts->secret;
-    memcpy(r->knock, opts->knock, opts->knock_bytes);
-    r->knock_bytes = (uint32_t)opts->knock_bytes;
+    memcpy(r->request, opts->request, opts->request_bytes);
+    r->request_bytes = (uint32_t)opts->request_bytes;
     r->fits = opts->fits;
 }
 

@@ -154,16 +154,17 @@ static void take_proof(struct trib_newcomer *n, const struct trib_newcomer_rules
         trib_newcomer_end(n, TRIB_PROOF_UNPROVED);
 }
 
-static void take_knock(struct trib_newcomer *n, const struct trib_newcomer_rules *rules)
+static void take_request(struct trib_newcomer *n,
+                         const struct trib_newcomer_rules *rules)
 {
     char why[TRIB_TCP_TEXT_BYTES] = "";
 
-    if (n->bytes != rules->knock_bytes)
+    if (n->bytes != rules->request_bytes)
         trib_newcomer_refuse(n, TRIB_ERR_MISMATCH,
                              "the newcomer says %u bytes of itself, and %u are "
                              "expected: install the same version of Tributary",
-                             n->bytes, rules->knock_bytes);
-    else if (!rules->fits(rules->knock, n->blob, why, sizeof(why)))
+                             n->bytes, rules->request_bytes);
+    else if (!rules->fits(rules->request, n->blob, why, sizeof(why)))
         trib_newcomer_refuse(n, TRIB_ERR_MISMATCH, "%s", why);
     else
         n->state = TRIB_NEWCOMER_WAITS;
@@ -187,7 +188,7 @@ static void take_gather(struct trib_newcomer *n,
         memcpy(n->blob, gather.blob, gather.bytes);
     n->given = frame->exchange;
     if (n->state == TRIB_NEWCOMER_WELCOME)
-        take_knock(n, rules);
+        take_request(n, rules);
 }
 
 static void take_failure(struct trib_newcomer *n, const struct trib_tcp_frame *frame)

@@ -12,8 +12,8 @@
 enum trib_newcomer_state {
     TRIB_NEWCOMER_CAME, /* unauthenticated */
     TRIB_NEWCOMER_CHALLENGED, /* HELLO received; valid once proved */
-    TRIB_NEWCOMER_WELCOME, /* has yet to knock */
-    TRIB_NEWCOMER_WAITS, /* has knocked */
+    TRIB_NEWCOMER_WELCOME, /* has yet to send its join request */
+    TRIB_NEWCOMER_WAITS, /* has sent it */
     TRIB_NEWCOMER_ADMITTED, /* is in a round */
     TRIB_NEWCOMER_OVER, /* to be closed once its output is sent */
 };
@@ -22,9 +22,9 @@ enum trib_newcomer_state {
 struct trib_newcomer_rules {
     struct trib_tcp_hello self; /* contents of a WELCOME */
     struct trib_secret secret;
-    uint8_t knock[TRIB_BOOT_BLOB_MAX];
-    uint32_t knock_bytes;
-    trib_knock_fits_fn fits;
+    uint8_t request[TRIB_BOOT_BLOB_MAX];
+    uint32_t request_bytes;
+    trib_join_request_fits_fn fits;
 };
 
 struct trib_newcomer {

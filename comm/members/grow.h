@@ -19,8 +19,8 @@ struct trib_listener {
 };
 
 /* Sent by a newcomer to describe itself, and by the listener to describe its job. */
-struct trib_knock {
-    uint32_t magic; /* TRIB_KNOCK_MAGIC */
+struct trib_join_request {
+    uint32_t magic; /* TRIB_JOIN_REQUEST_MAGIC */
     uint32_t version; /* TRIB_GROW_VERSION */
     uint64_t settings; /* digest of the settings that must agree */
     char settings_text[400];
@@ -41,15 +41,18 @@ struct trib_admission {
     uint64_t identity;
 };
 
-#define TRIB_KNOCK_MAGIC UINT32_C(0x6b4e7274)
+#define TRIB_JOIN_REQUEST_MAGIC UINT32_C(0x6b4e7274)
 #define TRIB_ADMISSION_MAGIC UINT32_C(0x6d4e7274)
 enum { TRIB_GROW_VERSION = 1 };
 
-/** trib_knock_fill - describe a rank or newcomer with these settings. */
-void trib_knock_fill(const struct trib_config *cfg, struct trib_knock *out);
+/** trib_join_request_fill - describe a rank or newcomer with these settings. */
+void trib_join_request_fill(const struct trib_config *cfg,
+                            struct trib_join_request *out);
 
-/** trib_knock_fits - trib_knock_fits_fn for two struct trib_knock. */
-bool trib_knock_fits(const void *ours, const void *theirs, char *why, size_t bytes);
+/** trib_join_request_fits - trib_join_request_fits_fn for two struct
+ * trib_join_request. */
+bool trib_join_request_fits(const void *ours, const void *theirs, char *why,
+                            size_t bytes);
 
 /** trib_admission_is_sound - return true if the numbers are plausible. */
 bool trib_admission_is_sound(const struct trib_admission *a);
@@ -82,8 +85,8 @@ trib_status_t trib_comm_wire_bigger(struct trib_grow *g, struct trib_listener *l
 /** trib_grow_end - end the round and report its result to the newcomers. */
 void trib_grow_end(struct trib_grow *g, trib_status_t st, const char *text);
 
-/** trib_comm_knock - join the job that listens at opts->root; the service-independent
- * part of trib_join. */
-trib_status_t trib_comm_knock(struct trib_comm *comm, const trib_opts_t *opts);
+/** trib_comm_join_running - join the job that listens at opts->root; the part of
+ * trib_join that does not depend on a service. */
+trib_status_t trib_comm_join_running(struct trib_comm *comm, const trib_opts_t *opts);
 
 #endif

@@ -16,18 +16,20 @@
 #include "comm/members/wireup.h"
 #include "comm/members/wireup_check.h"
 
-void trib_knock_fill(const struct trib_config *cfg, struct trib_knock *out)
+void trib_join_request_fill(const struct trib_config *cfg,
+                            struct trib_join_request *out)
 {
     memset(out, 0, sizeof(*out));
-    out->magic = TRIB_KNOCK_MAGIC;
+    out->magic = TRIB_JOIN_REQUEST_MAGIC;
     out->version = TRIB_GROW_VERSION;
     out->settings = trib_config_digest(cfg);
     trib_config_same_text(cfg, out->settings_text, sizeof(out->settings_text));
 }
 
-bool trib_knock_fits(const void *ours, const void *theirs, char *why, size_t bytes)
+bool trib_join_request_fits(const void *ours, const void *theirs, char *why,
+                            size_t bytes)
 {
-    struct trib_knock a, b;
+    struct trib_join_request a, b;
     char x[128], y[128];
 
     memcpy(&a, theirs, sizeof(a));
@@ -104,7 +106,7 @@ static trib_status_t open_listener(struct trib_comm *comm, const char *bind,
                                    struct trib_error *err, struct trib_listener *l)
 {
     struct trib_config cfg;
-    struct trib_knock knock;
+    struct trib_join_request request;
     struct trib_secret secret;
     char root[TRIB_ROOT_TEXT_MAX];
     trib_status_t st = make_root(comm, bind, err, &l->root, &secret);
@@ -112,7 +114,7 @@ static trib_status_t open_listener(struct trib_comm *comm, const char *bind,
     if (st != TRIB_OK)
         return st;
     settings_as_asked(comm, &cfg);
-    trib_knock_fill(&cfg, &knock);
+    trib_join_request_fill(&cfg, &request);
     snprintf(root, sizeof(root), "%.*s", (int)strcspn(trib_root_text(l->root), "#"),
              trib_root_text(l->root));
     warn_unproved(comm, root, &secret);
@@ -122,9 +124,9 @@ static trib_status_t open_listener(struct trib_comm *comm, const char *bind,
                                           .stop_timeout_ms = comm->cfg.stop_timeout_ms,
                                           .log = &comm->log,
                                           .secret = &secret,
-                                          .knock = &knock,
-                                          .knock_bytes = sizeof(knock),
-                                          .fits = trib_knock_fits};
+                                          .request = &request,
+                                          .request_bytes = sizeof(request),
+                                          .fits = trib_join_request_fits};
     st = trib_listen_open(&opts, err, &l->listen);
     trib_secret_wipe(&secret);
     return st;
@@ -195,13 +197,13 @@ static trib_status_t exchange(void *arg, const char *phase, const void *in,
 {
     struct newcomer *n = arg;
 
-    return trib_boot_ask(n->boot, phase, in, bytes, out, n->size * bytes);
+    return trib_boot_request(n->boot, phase, in, bytes, out, n->size * bytes);
 }
 
 static trib_status_t open_boot(struct newcomer *n, const trib_opts_t *opts)
 {
     struct trib_comm *comm = n->comm;
-    struct trib_boot_opts bopts = {.knocks = true,
+    struct trib_boot_opts bopts = {.is_newcomer = true,
                                    .root = opts->root ? opts->root : comm->cfg.root,
                                    .cfg = &comm->cfg,
                                    .idle = comm->idle,
@@ -218,14 +220,14 @@ static trib_status_t open_boot(struct newcomer *n, const trib_opts_t *opts)
 }
 
 /* Block until the members admit this newcomer. */
-static trib_status_t knock(struct newcomer *n, struct trib_admission *a)
+static trib_status_t send_request(struct newcomer *n, struct trib_admission *a)
 {
     struct trib_comm *comm = n->comm;
-    struct trib_knock mine;
+    struct trib_join_request mine;
 
-    trib_knock_fill(&comm->cfg, &mine);
+    trib_join_request_fill(&comm->cfg, &mine);
     const trib_status_t st =
-        trib_boot_ask(n->boot, "knock", &mine, sizeof(mine), a, sizeof(*a));
+        trib_boot_request(n->boot, "join request", &mine, sizeof(mine), a, sizeof(*a));
     if (st != TRIB_OK)
         return st;
     if (!trib_admission_is_sound(a))
@@ -252,13 +254,13 @@ static trib_status_t knock(struct newcomer *n, struct trib_admission *a)
 static trib_status_t be_ready(struct newcomer *n)
 {
     int32_t ready = TRIB_OK, verdict;
-    const trib_status_t st = trib_boot_ask(n->boot, "ready", &ready, sizeof(ready),
-                                           &verdict, sizeof(verdict));
+    const trib_status_t st = trib_boot_request(n->boot, "ready", &ready, sizeof(ready),
+                                               &verdict, sizeof(verdict));
 
     return st == TRIB_OK ? trib_status_of_peer(verdict) : st;
 }
 
-trib_status_t trib_comm_knock(struct trib_comm *comm, const trib_opts_t *opts)
+trib_status_t trib_comm_join_running(struct trib_comm *comm, const trib_opts_t *opts)
 {
     struct newcomer n = {.comm = comm};
     struct trib_admission a;
@@ -266,7 +268,7 @@ trib_status_t trib_comm_knock(struct trib_comm *comm, const trib_opts_t *opts)
 
     if (st != TRIB_OK)
         return st;
-    st = knock(&n, &a);
+    st = send_request(&n, &a);
     if (st == TRIB_OK) {
         struct trib_exchange x = {exchange, &n};
         st = trib_comm_wireup(comm, (int)a.rank, (int)a.size, &x);

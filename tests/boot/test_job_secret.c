@@ -47,7 +47,7 @@ static bool after_strangers(const struct start *s, int rank)
     return rank == 0 || *s->flag;
 }
 
-static int knock(void)
+static int dial_root(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
@@ -128,7 +128,7 @@ static void try_proof(void (*answer)(const struct trib_challenge *c, uint8_t *pr
     struct trib_tcp_hello hello = hello_of(1, true);
     struct trib_challenge c;
     struct trib_tcp_frame frame;
-    int fd = knock();
+    int fd = dial_root();
 
     say_hello(fd, &hello);
     if (!hear(fd, bytes, &frame) || trib_tcp_parse_challenge(&frame, &c) != TRIB_OK)
@@ -196,14 +196,14 @@ static void strangers_with_words(void)
     uint8_t gather[TRIB_TCP_SMALL_BYTES];
     struct trib_tcp_gather mine = {
         .phase = "address", .bytes = 5, .blob = (const uint8_t *)"12345"};
-    int fd = knock();
+    int fd = dial_root();
 
     (void)!send(fd, "Trib\7", 5, MSG_NOSIGNAL);
     hear_out(fd);
-    fd = knock();
+    fd = dial_root();
     say_hello(fd, &none);
     hear_out(fd);
-    fd = knock();
+    fd = dial_root();
     say_hello(fd, &some);
     (void)!send(fd, gather, trib_tcp_put_gather(gather, 1, &mine), MSG_NOSIGNAL);
     hear_out(fd);
@@ -260,11 +260,11 @@ TEST(test_wrong_words)
 
 static void five_bytes(void)
 {
-    int fd = knock();
+    int fd = dial_root();
 
     (void)!send(fd, "Trib\7", 5, MSG_NOSIGNAL);
     hear_out(fd);
-    fd = knock();
+    fd = dial_root();
     (void)!send(fd, "hello", 5, MSG_NOSIGNAL);
     hear_out(fd);
 }

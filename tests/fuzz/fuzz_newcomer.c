@@ -13,16 +13,16 @@ unsigned fuzz_reached; /* valid join requests, and contributions to an exchange 
 static void fill_rules(struct trib_newcomer_rules *rules)
 {
     struct trib_config cfg = {.chunk = 65536, .window = 8};
-    struct trib_knock knock;
+    struct trib_join_request request;
 
     memset(rules, 0, sizeof(*rules));
     rules->self.size = 4;
     rules->self.who.rank = 1;
     memcpy(rules->self.library, "0.1.0", 6);
-    trib_knock_fill(&cfg, &knock);
-    memcpy(rules->knock, &knock, sizeof(knock));
-    rules->knock_bytes = sizeof(knock);
-    rules->fits = trib_knock_fits;
+    trib_join_request_fill(&cfg, &request);
+    memcpy(rules->request, &request, sizeof(request));
+    rules->request_bytes = sizeof(request);
+    rules->fits = trib_join_request_fits;
 }
 
 /* Process an accepted newcomer as a listener does. */
@@ -51,8 +51,8 @@ static size_t begin(uint8_t *bytes, unsigned how,
                     const struct trib_newcomer_rules *rules)
 {
     struct trib_tcp_hello hello = rules->self;
-    const struct trib_tcp_gather knock = {
-        .phase = "knock", .bytes = rules->knock_bytes, .blob = rules->knock};
+    const struct trib_tcp_gather request = {
+        .phase = "join request", .bytes = rules->request_bytes, .blob = rules->request};
     size_t n = 0;
 
     hello.size = 0;
@@ -60,7 +60,7 @@ static size_t begin(uint8_t *bytes, unsigned how,
     if (how > 0)
         n += trib_tcp_put_hello(bytes, TRIB_TCP_HELLO, &hello);
     if (how > 1)
-        n += trib_tcp_put_gather(bytes + n, 1, &knock);
+        n += trib_tcp_put_gather(bytes + n, 1, &request);
     return n;
 }
 

@@ -45,8 +45,8 @@ static struct trib_listen *open_listener(int stop_timeout_ms, uint16_t *port_out
                                               .stop_timeout_ms = stop_timeout_ms,
                                               .log = &log,
                                               .secret = &none,
-                                              .knock = "k",
-                                              .knock_bytes = 1,
+                                              .request = "k",
+                                              .request_bytes = 1,
                                               .fits = fits};
         if (trib_listen_open(&opts, &err, &l) != TRIB_OK)
             l = NULL;

@@ -87,21 +87,25 @@ struct hand {
 
 static void reach(struct ranks_self *self, struct hand *h, const char *text)
 {
-    struct trib_boot_opts opts = {
-        .knocks = true, .root = text, .cfg = &h->cfg, .log = &h->log, .err = &h->err};
+    struct trib_boot_opts opts = {.is_newcomer = true,
+                                  .root = text,
+                                  .cfg = &h->cfg,
+                                  .log = &h->log,
+                                  .err = &h->err};
 
     trib_log_init(&h->log, TRIB_LOG_ERROR, NULL, NULL);
     ranks_ok(self, trib_config_load(&h->cfg, self->opts.config, &h->log, &h->err));
     ranks_ok(self, trib_boot_open(&opts, &h->boot));
 }
 
-static void knock(struct ranks_self *self, struct hand *h)
+static void send_request(struct ranks_self *self, struct hand *h)
 {
-    struct trib_knock mine;
+    struct trib_join_request mine;
     struct trib_admission a;
 
-    trib_knock_fill(&h->cfg, &mine);
-    ranks_ok(self, trib_boot_ask(h->boot, "knock", &mine, sizeof(mine), &a, sizeof(a)));
+    trib_join_request_fill(&h->cfg, &mine);
+    ranks_ok(self, trib_boot_request(h->boot, "join request", &mine, sizeof(mine), &a,
+                                     sizeof(a)));
     ranks_assert(self, trib_admission_is_sound(&a) && a.rank == MEMBERS);
 }
 
@@ -114,7 +118,7 @@ static void misbehave(struct ranks_self *self, const struct trial *t, const char
     if (t->how == DIES_WAITING || t->how == STOPS_WAITING)
         usleep(2000);
     else
-        knock(self, &h);
+        send_request(self, &h);
     atomic_store(&t->board->more[0], 1);
     if (t->how == DIES_WAITING || t->how == DIES_ADMITTED)
         raise(SIGKILL);
@@ -122,8 +126,8 @@ static void misbehave(struct ranks_self *self, const struct trial *t, const char
         raise(SIGSTOP);
     if (t->how == LIES)
         sleep(60);
-    ranks_assert(
-        self, trib_boot_ask(h.boot, "connect", few, sizeof(few), all, sizeof(all)) < 0);
+    ranks_assert(self, trib_boot_request(h.boot, "connect", few, sizeof(few), all,
+                                         sizeof(all)) < 0);
     h.boot->ops->close(h.boot);
 }
 
