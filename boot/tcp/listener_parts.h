@@ -26,16 +26,16 @@ enum {
     UNPROVEN_MAX = 128,
     UNPROVEN_OF_SOURCE = 64,
     UNPROVEN_MS = 500,
-    PLACES = UNPROVEN_MAX + 64, /* the rest is for waiting newcomers */
+    SLOTS = UNPROVEN_MAX + 64, /* the rest is for waiting newcomers */
     ACCEPTS_AT_ONCE = 32, /* maximum accepted from a listener per pass */
     HELLO_MS = 5000, /* timeout for the join request after the connection */
-    FAREWELL_MS = 1000, /* time for the peer to read the last frame */
+    LINGER_MS = 1000, /* time for the peer to read the last frame */
     TICK_MS = TRIB_TCP_TICK_MS,
     UNLIMITED_SILENT_MS = 3000, /* silence limit of a newcomer if stop_timeout_ms is
                                  * 0 */
 };
 
-struct place {
+struct newcomer_slot {
     struct trib_pending base; /* fd -1: free */
     uint64_t heard; /* ns */
     uint64_t over; /* ns: time of becoming OVER */
@@ -60,38 +60,38 @@ struct trib_listen {
     struct trib_acceptor acceptor; /* of connections before their join request */
     int fds[TRIB_TCP_LISTENERS_MAX], n_fds;
     int silent_ms;
-    struct place places[PLACES];
+    struct newcomer_slot slots[SLOTS];
     uint64_t n_requests;
     uint64_t now, ticked;
-    struct place *round[PLACES];
+    struct newcomer_slot *round[SLOTS];
     int n_round;
 };
 
 /* Caller holds the lock: */
 
-/** trib_listen_ring - wake the thread that polls this eventfd. */
-void trib_listen_ring(int fd);
+/** trib_listen_wake - wake the thread that polls this eventfd. */
+void trib_listen_wake(int fd);
 
-/** trib_places_older - return true if `ms` have passed since `since`. */
-bool trib_places_older(const struct trib_listen *l, uint64_t since, int ms);
+/** trib_listen_elapsed - return true if `ms` have passed since `since`. */
+bool trib_listen_elapsed(const struct trib_listen *l, uint64_t since, int ms);
 
-/** trib_listen_acceptor_ops - accept connections into places; owner: the listener. */
+/** trib_listen_acceptor_ops - accept connections into slots; owner: the listener. */
 extern const struct trib_acceptor_ops trib_listen_acceptor_ops;
 
-/** trib_places_count_waiting - update l->waiting, which is read without the lock. */
-void trib_places_count_waiting(struct trib_listen *l);
+/** trib_listen_count_waiting - update l->waiting, which is read without the lock. */
+void trib_listen_count_waiting(struct trib_listen *l);
 
-/** trib_place_read - read and handle the peer's bytes. */
-void trib_place_read(struct trib_listen *l, struct place *p);
+/** trib_listen_read - read and handle the peer's bytes. */
+void trib_listen_read(struct trib_listen *l, struct newcomer_slot *p);
 
-/** trib_place_write - send the output that the socket accepts now. */
-void trib_place_write(struct trib_listen *l, struct place *p);
+/** trib_listen_write - send the output that the socket accepts now. */
+void trib_listen_write(struct trib_listen *l, struct newcomer_slot *p);
 
-/** trib_place_end - end the connection for this reason. */
-void trib_place_end(struct trib_listen *l, struct place *p, const char *why);
+/** trib_listen_end - end the connection for this reason. */
+void trib_listen_end(struct trib_listen *l, struct newcomer_slot *p, const char *why);
 
-/** trib_place_hang_up - close the connection; its slot stays taken while the round may
+/** trib_listen_hang_up - close the connection; its slot stays taken while the round may
  * name it. */
-void trib_place_hang_up(struct trib_listen *l, struct place *p);
+void trib_listen_hang_up(struct trib_listen *l, struct newcomer_slot *p);
 
 #endif

@@ -3,7 +3,7 @@
  * Listener for newcomers of a running job. A thread owns the sockets and timers, so
  * newcomers are refused at once, and silence means that this process is stopped.
  *
- * listener_places.c handles the connections, tcp_newcomer.c the bytes of each.
+ * listener_slots.c handles the connections, tcp_newcomer.c the bytes of each.
  */
 #include "boot/tcp/listener_parts.h"
 
@@ -36,22 +36,22 @@ static void clear(int fd)
 
 static void check_times(struct trib_listen *l)
 {
-    const bool tick = trib_places_older(l, l->ticked, TICK_MS);
+    const bool tick = trib_listen_elapsed(l, l->ticked, TICK_MS);
 
     if (tick)
         l->ticked = l->now;
     trib_acceptor_expire(&l->acceptor);
-    for (int i = 0; i < PLACES; i++) {
-        struct place *p = &l->places[i];
+    for (int i = 0; i < SLOTS; i++) {
+        struct newcomer_slot *p = &l->slots[i];
         if (p->base.fd < 0)
             continue;
         if (p->n.state == TRIB_NEWCOMER_OVER) {
-            if (trib_places_older(l, p->over, FAREWELL_MS))
-                trib_place_hang_up(l, p);
-        } else if (trib_places_older(l, p->heard, l->silent_ms)) {
-            trib_place_end(l, p,
-                           "is silent: it is stopped, or its host cannot be reached");
-            trib_place_hang_up(l, p);
+            if (trib_listen_elapsed(l, p->over, LINGER_MS))
+                trib_listen_hang_up(l, p);
+        } else if (trib_listen_elapsed(l, p->heard, l->silent_ms)) {
+            trib_listen_end(l, p,
+                            "is silent: it is stopped, or its host cannot be reached");
+            trib_listen_hang_up(l, p);
         } else if (tick && p->n.state >= TRIB_NEWCOMER_WELCOME) {
             trib_newcomer_tick(&p->n);
         }
@@ -65,15 +65,16 @@ static void forgive_gap(struct trib_listen *l)
     const uint64_t gap = trib_gap_ns(&l->now, TRIB_TCP_GAP_MS);
 
     trib_acceptor_forgive(&l->acceptor, gap);
-    for (int i = 0; gap && i < PLACES; i++) {
-        l->places[i].heard += gap;
-        l->places[i].over += gap;
+    for (int i = 0; gap && i < SLOTS; i++) {
+        l->slots[i].heard += gap;
+        l->slots[i].over += gap;
     }
 }
 
 /* The thread ----------------------------------------------------------------------- */
 
-static int fill_polls(struct trib_listen *l, struct pollfd *polls, struct place **which)
+static int fill_polls(struct trib_listen *l, struct pollfd *polls,
+                      struct newcomer_slot **which)
 {
     int n = 0;
 
@@ -82,8 +83,8 @@ static int fill_polls(struct trib_listen *l, struct pollfd *polls, struct place 
         which[n] = NULL;
         polls[n++] = (struct pollfd){l->fds[i], POLLIN, 0};
     }
-    for (int i = 0; i < PLACES; i++) {
-        struct place *p = &l->places[i];
+    for (int i = 0; i < SLOTS; i++) {
+        struct newcomer_slot *p = &l->slots[i];
         if (p->base.fd < 0)
             continue;
         which[n] = p;
@@ -93,26 +94,26 @@ static int fill_polls(struct trib_listen *l, struct pollfd *polls, struct place 
     return n;
 }
 
-static void read_places(struct trib_listen *l, const struct pollfd *polls,
-                        struct place *const *which, int n)
+static void read_slots(struct trib_listen *l, const struct pollfd *polls,
+                       struct newcomer_slot *const *which, int n)
 {
     for (int i = 1; i < n; i++)
         if (polls[i].revents && which[i] && which[i]->base.fd == polls[i].fd)
-            trib_place_read(l, which[i]);
+            trib_listen_read(l, which[i]);
 }
 
 /* Caller holds the lock. Handle the events and timers of one pass. */
 static void take_pass(struct trib_listen *l, const struct pollfd *polls,
-                      struct place *const *which, int n)
+                      struct newcomer_slot *const *which, int n)
 {
-    read_places(l, polls, which, n);
+    read_slots(l, polls, which, n);
     for (int i = 1; i < n; i++)
         if (polls[i].revents && !which[i])
             trib_acceptor_accept(&l->acceptor, polls[i].fd);
     check_times(l);
-    for (int i = 0; i < PLACES; i++)
-        trib_place_write(l, &l->places[i]);
-    trib_places_count_waiting(l);
+    for (int i = 0; i < SLOTS; i++)
+        trib_listen_write(l, &l->slots[i]);
+    trib_listen_count_waiting(l);
 }
 
 /* Yield to waiting calls: the thread could otherwise retake the mutex first. */
@@ -125,8 +126,8 @@ static void yield_to_calls(struct trib_listen *l)
 static void *serve(void *arg)
 {
     struct trib_listen *l = arg;
-    struct pollfd polls[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
-    struct place *which[1 + TRIB_TCP_LISTENERS_MAX + PLACES];
+    struct pollfd polls[1 + TRIB_TCP_LISTENERS_MAX + SLOTS];
+    struct newcomer_slot *which[1 + TRIB_TCP_LISTENERS_MAX + SLOTS];
 
     pthread_mutex_lock(&l->lock);
     while (!l->stop) {
@@ -159,12 +160,12 @@ int trib_listen_waiting(struct trib_listen *l)
     return atomic_load(&l->waiting);
 }
 
-static struct place *first_waiting(struct trib_listen *l)
+static struct newcomer_slot *first_waiting(struct trib_listen *l)
 {
-    struct place *first = NULL;
+    struct newcomer_slot *first = NULL;
 
-    for (int i = 0; i < PLACES; i++) {
-        struct place *p = &l->places[i];
+    for (int i = 0; i < SLOTS; i++) {
+        struct newcomer_slot *p = &l->slots[i];
         if (p->base.fd >= 0 && p->n.state == TRIB_NEWCOMER_WAITS &&
             (!first || p->number < first->number))
             first = p;
@@ -174,7 +175,7 @@ static struct place *first_waiting(struct trib_listen *l)
 
 int trib_listen_begin(struct trib_listen *l, int most)
 {
-    struct place *p;
+    struct newcomer_slot *p;
 
     if (!trib_listen_waiting(l))
         return 0;
@@ -184,7 +185,7 @@ int trib_listen_begin(struct trib_listen *l, int most)
         p->n.state = TRIB_NEWCOMER_ADMITTED;
         l->round[l->n_round++] = p;
     }
-    trib_places_count_waiting(l);
+    trib_listen_count_waiting(l);
     pthread_mutex_unlock(&l->lock);
     return l->n_round;
 }
@@ -194,14 +195,14 @@ void trib_listen_answer(struct trib_listen *l, int i, const void *result, size_t
     lock_for_call(l);
     assert(i < l->n_round);
     trib_newcomer_answer(&l->round[i]->n, result, n);
-    trib_place_write(l, l->round[i]);
+    trib_listen_write(l, l->round[i]);
     pthread_mutex_unlock(&l->lock);
-    trib_listen_ring(l->wake);
+    trib_listen_wake(l->wake);
 }
 
 /* Return TRIB_INPROGRESS until all have contributed. */
-static trib_status_t look(struct trib_listen *l, size_t bytes, char *out,
-                          struct trib_error *err)
+static trib_status_t try_collect(struct trib_listen *l, size_t bytes, char *out,
+                                 struct trib_error *err)
 {
     char who[TRIB_RANK_NAME_BYTES];
 
@@ -214,10 +215,11 @@ static trib_status_t look(struct trib_listen *l, size_t bytes, char *out,
                              n->why);
         if (n->given > n->answered && n->bytes != bytes)
             return trib_fail(err, TRIB_ERR_PROTOCOL,
-                             "the newcomer %s gave %u bytes, and %zu were due", who,
+                             "the newcomer %s sent %u bytes instead of %zu", who,
                              n->bytes, bytes);
         if (n->given == n->answered)
-            return trib_fail(err, TRIB_INPROGRESS, "the newcomer %s says nothing", who);
+            return trib_fail(err, TRIB_INPROGRESS, "the newcomer %s has sent no data",
+                             who);
     }
     for (int i = 0; i < l->n_round; i++)
         memcpy(out + (size_t)i * bytes, l->round[i]->n.blob, bytes);
@@ -235,7 +237,7 @@ trib_status_t trib_listen_collect(struct trib_listen *l, size_t bytes, void *out
     for (;;) {
         clear(l->news);
         lock_for_call(l);
-        const trib_status_t st = look(l, bytes, out, &why);
+        const trib_status_t st = try_collect(l, bytes, out, &why);
         pthread_mutex_unlock(&l->lock);
         if (st == TRIB_OK)
             return st;
@@ -260,13 +262,13 @@ static void end_round(struct trib_listen *l)
     l->n_round = 0;
     for (int i = 0; i < n; i++) {
         l->round[i]->over = l->now;
-        trib_place_write(l, l->round[i]);
+        trib_listen_write(l, l->round[i]);
         if (l->round[i]->base.fd < 0)
             trib_newcomer_free(&l->round[i]->n);
     }
-    trib_places_count_waiting(l);
+    trib_listen_count_waiting(l);
     pthread_mutex_unlock(&l->lock);
-    trib_listen_ring(l->wake);
+    trib_listen_wake(l->wake);
 }
 
 void trib_listen_put_back(struct trib_listen *l)
@@ -300,11 +302,11 @@ static void listen_free(struct trib_listen *l)
 {
     for (int i = 0; i < l->n_fds; i++)
         close(l->fds[i]);
-    for (int i = 0; i < PLACES; i++) {
-        trib_acceptor_remove(&l->acceptor, &l->places[i].base);
-        if (l->places[i].base.fd >= 0)
-            close(l->places[i].base.fd);
-        trib_newcomer_free(&l->places[i].n);
+    for (int i = 0; i < SLOTS; i++) {
+        trib_acceptor_remove(&l->acceptor, &l->slots[i].base);
+        if (l->slots[i].base.fd >= 0)
+            close(l->slots[i].base.fd);
+        trib_newcomer_free(&l->slots[i].n);
     }
     trib_acceptor_close(&l->acceptor);
     if (l->wake >= 0)
@@ -388,8 +390,8 @@ trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
     pthread_mutex_init(&l->lock, NULL);
     l->pid = getpid();
     l->wake = l->news = -1;
-    for (int i = 0; i < PLACES; i++)
-        l->places[i].base.fd = -1;
+    for (int i = 0; i < SLOTS; i++)
+        l->slots[i].base.fd = -1;
     l->log = *opts->log;
     trib_log_pace_init(&l->pace);
     l->log.pace = &l->pace;
@@ -413,7 +415,7 @@ void trib_listen_close(struct trib_listen *l)
         pthread_mutex_lock(&l->lock);
         l->stop = true;
         pthread_mutex_unlock(&l->lock);
-        trib_listen_ring(l->wake);
+        trib_listen_wake(l->wake);
         pthread_join(l->thread, NULL);
     }
     listen_free(l);

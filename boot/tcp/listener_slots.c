@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void trib_listen_ring(int fd)
+void trib_listen_wake(int fd)
 {
     const uint64_t one = 1;
 
@@ -16,12 +16,12 @@ void trib_listen_ring(int fd)
         assert(errno == EAGAIN);
 }
 
-bool trib_places_older(const struct trib_listen *l, uint64_t since, int ms)
+bool trib_listen_elapsed(const struct trib_listen *l, uint64_t since, int ms)
 {
     return l->now > since && l->now - since >= (uint64_t)ms * 1000000u;
 }
 
-static bool is_in_round(const struct trib_listen *l, const struct place *p)
+static bool is_in_round(const struct trib_listen *l, const struct newcomer_slot *p)
 {
     for (int i = 0; i < l->n_round; i++)
         if (l->round[i] == p)
@@ -29,7 +29,7 @@ static bool is_in_round(const struct trib_listen *l, const struct place *p)
     return false;
 }
 
-void trib_place_hang_up(struct trib_listen *l, struct place *p)
+void trib_listen_hang_up(struct trib_listen *l, struct newcomer_slot *p)
 {
     trib_acceptor_remove(&l->acceptor, &p->base);
     if (p->base.fd >= 0)
@@ -40,17 +40,17 @@ void trib_place_hang_up(struct trib_listen *l, struct place *p)
     trib_newcomer_free(&p->n);
 }
 
-void trib_places_count_waiting(struct trib_listen *l)
+void trib_listen_count_waiting(struct trib_listen *l)
 {
     int n = 0;
 
-    for (int i = 0; i < PLACES; i++)
-        n += l->places[i].base.fd >= 0 && l->places[i].n.state == TRIB_NEWCOMER_WAITS;
+    for (int i = 0; i < SLOTS; i++)
+        n += l->slots[i].base.fd >= 0 && l->slots[i].n.state == TRIB_NEWCOMER_WAITS;
     atomic_store(&l->waiting, n);
 }
 
 /* Update a connection after any event that may have changed its state. */
-static void update(struct trib_listen *l, struct place *p,
+static void update(struct trib_listen *l, struct newcomer_slot *p,
                    enum trib_newcomer_state before)
 {
     p->base.spoke = p->n.state != TRIB_NEWCOMER_CAME;
@@ -67,10 +67,10 @@ static void update(struct trib_listen *l, struct place *p,
             trib_acceptor_warn(&l->acceptor, &p->base, p->n.why);
     }
     if (before == TRIB_NEWCOMER_ADMITTED)
-        trib_listen_ring(l->news);
+        trib_listen_wake(l->news);
 }
 
-void trib_place_end(struct trib_listen *l, struct place *p, const char *why)
+void trib_listen_end(struct trib_listen *l, struct newcomer_slot *p, const char *why)
 {
     const enum trib_newcomer_state before = p->n.state;
 
@@ -78,7 +78,7 @@ void trib_place_end(struct trib_listen *l, struct place *p, const char *why)
     update(l, p, before);
 }
 
-void trib_place_read(struct trib_listen *l, struct place *p)
+void trib_listen_read(struct trib_listen *l, struct newcomer_slot *p)
 {
     const enum trib_newcomer_state before = p->n.state;
     struct trib_newcomer *n = &p->n;
@@ -91,8 +91,8 @@ void trib_place_read(struct trib_listen *l, struct place *p)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        trib_place_end(l, p, "has left");
-        trib_place_hang_up(l, p);
+        trib_listen_end(l, p, "has left");
+        trib_listen_hang_up(l, p);
         return;
     }
     p->heard = l->now;
@@ -103,7 +103,7 @@ void trib_place_read(struct trib_listen *l, struct place *p)
     update(l, p, before);
 }
 
-void trib_place_write(struct trib_listen *l, struct place *p)
+void trib_listen_write(struct trib_listen *l, struct newcomer_slot *p)
 {
     struct trib_newcomer *n = &p->n;
 
@@ -115,8 +115,8 @@ void trib_place_write(struct trib_listen *l, struct place *p)
         if (sent < 0 && errno == EAGAIN)
             return;
         if (sent < 0) {
-            trib_place_end(l, p, "has left");
-            trib_place_hang_up(l, p);
+            trib_listen_end(l, p, "has left");
+            trib_listen_hang_up(l, p);
             return;
         }
         n->out_len -= (size_t)sent;
@@ -126,27 +126,27 @@ void trib_place_write(struct trib_listen *l, struct place *p)
 
 /* Accepting ------------------------------------------------------------------------ */
 
-static struct place *find_free(struct trib_listen *l)
+static struct newcomer_slot *find_free(struct trib_listen *l)
 {
-    for (int i = 0; i < PLACES; i++)
-        if (l->places[i].base.fd < 0 && !is_in_round(l, &l->places[i]))
-            return &l->places[i];
+    for (int i = 0; i < SLOTS; i++)
+        if (l->slots[i].base.fd < 0 && !is_in_round(l, &l->slots[i]))
+            return &l->slots[i];
     return NULL;
 }
 
 /* Close the connection that was refused first: it had the most time to read why. */
 static bool close_refused(struct trib_listen *l)
 {
-    struct place *first = NULL;
+    struct newcomer_slot *first = NULL;
 
-    for (int i = 0; i < PLACES; i++) {
-        struct place *p = &l->places[i];
+    for (int i = 0; i < SLOTS; i++) {
+        struct newcomer_slot *p = &l->slots[i];
         if (p->base.fd >= 0 && p->n.state == TRIB_NEWCOMER_OVER && !is_in_round(l, p) &&
             (!first || p->over < first->over))
             first = p;
     }
     if (first)
-        trib_place_hang_up(l, first);
+        trib_listen_hang_up(l, first);
     return first;
 }
 
@@ -159,12 +159,12 @@ static bool make_room(struct trib_listen *l)
 static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
 {
     struct trib_listen *l = owner;
-    struct place *p = find_free(l);
+    struct newcomer_slot *p = find_free(l);
 
     (void)ip;
     if (!p && make_room(l))
         p = find_free(l);
-    if (!p) { /* waiting newcomers hold all places */
+    if (!p) { /* waiting newcomers hold all slots */
         close(fd);
         return NULL;
     }
@@ -176,13 +176,13 @@ static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
 static enum trib_pending_fate finish(void *owner, struct trib_pending *pending,
                                      enum trib_pending_end why)
 {
-    struct place *p = (struct place *)pending;
+    struct newcomer_slot *p = (struct newcomer_slot *)pending;
 
-    trib_place_end(owner, p,
-                   why == TRIB_PENDING_LATE
-                       ? "sent no join request within 5 s"
-                       : "sent nothing while many others connected");
-    trib_place_hang_up(owner, p);
+    trib_listen_end(owner, p,
+                    why == TRIB_PENDING_LATE
+                        ? "sent no join request within 5 s"
+                        : "sent nothing while many others connected");
+    trib_listen_hang_up(owner, p);
     return TRIB_PENDING_TAKEN;
 }
 

@@ -136,8 +136,8 @@ static int count_taken(struct trib_listen *l)
     int n = 0;
 
     pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < PLACES; i++)
-        n += l->places[i].base.fd >= 0;
+    for (int i = 0; i < SLOTS; i++)
+        n += l->slots[i].base.fd >= 0;
     pthread_mutex_unlock(&l->lock);
     return n;
 }
@@ -147,18 +147,18 @@ TEST(test_refused_flood)
 {
     static const char http[] = "GET / HTTP/1.1\r\n\r\n";
     uint16_t port;
-    static int flood[PLACES];
+    static int flood[SLOTS];
     struct trib_listen *l = open_listener(0, &port);
     int newcomer, taken = 0;
 
-    /* A busy machine may take longer than FAREWELL_MS for it. */
-    for (int tries = 0; taken < PLACES && tries < 20; tries++) {
-        for (int i = 0; i < PLACES; i++) {
+    /* A busy machine may take longer than LINGER_MS for it. */
+    for (int tries = 0; taken < SLOTS && tries < 20; tries++) {
+        for (int i = 0; i < SLOTS; i++) {
             flood[i] = connect_from("127.0.0.2", port);
             assert_int_equal(send(flood[i], http, sizeof(http) - 1, MSG_NOSIGNAL),
                              sizeof(http) - 1);
         }
-        for (int ms = 0; taken < PLACES && ms < FAREWELL_MS / 2; ms++) {
+        for (int ms = 0; taken < SLOTS && ms < LINGER_MS / 2; ms++) {
             usleep(1000);
             taken = count_taken(l);
         }
@@ -166,10 +166,10 @@ TEST(test_refused_flood)
         usleep(100000);
         assert_false(is_closed(newcomer));
         close(newcomer);
-        for (int i = 0; i < PLACES; i++)
+        for (int i = 0; i < SLOTS; i++)
             close(flood[i]);
     }
-    assert_int_equal(taken, PLACES);
+    assert_int_equal(taken, SLOTS);
     trib_listen_close(l);
 }
 
