@@ -23,7 +23,7 @@ struct place {
     char path[PATH_MAX];
 };
 
-typedef void (*look_fn)(void *out, const struct place *at);
+typedef void (*visit_fn)(void *out, const struct place *at);
 
 /* Finding the group --------------------------------------------------------------- */
 
@@ -151,15 +151,15 @@ static bool find_place(const char *root, const char *controller, struct place *o
     return found;
 }
 
-/* Call look for the group and all its mounted ancestors. */
-static void look_upwards(const char *root, const char *controller, look_fn look,
-                         void *out)
+/* Call visit for the group and all its mounted ancestors. */
+static void visit_upwards(const char *root, const char *controller, visit_fn visit,
+                          void *out)
 {
     struct place *at = malloc(sizeof(*at));
     bool more = at && find_place(root, controller, at);
 
     while (more) {
-        look(out, at);
+        visit(out, at);
         char *slash = strrchr(at->path, '/');
         more = slash && (size_t)(slash - at->path) >= at->mount_len;
         if (more)
@@ -242,7 +242,7 @@ static uint64_t read_swap_left(const struct place *at, uint64_t left, uint64_t c
 
 /* memory.high counts as a limit: the kernel throttles the group there until it
  * stalls. */
-static void look_at_memory(void *arg, const struct place *at)
+static void visit_memory(void *arg, const struct place *at)
 {
     struct trib_cgroup_memory *out = arg;
     const char *name = at->second ? "memory.max" : "memory.limit_in_bytes";
@@ -271,8 +271,8 @@ static void look_at_memory(void *arg, const struct place *at)
 void trib_cgroup_read_memory(const char *root, struct trib_cgroup_memory *out)
 {
     *out = (struct trib_cgroup_memory){.swap_left = NO_LIMIT};
-    look_upwards(root, "memory", look_at_memory, out);
-    look_upwards(root, NULL, look_at_memory, out);
+    visit_upwards(root, "memory", visit_memory, out);
+    visit_upwards(root, NULL, visit_memory, out);
 }
 
 /* CPU quota
@@ -296,7 +296,7 @@ static double read_cpus(const struct place *at)
     return quota / period;
 }
 
-static void look_at_cpu(void *arg, const struct place *at)
+static void visit_cpu(void *arg, const struct place *at)
 {
     struct trib_cgroup_cpu *out = arg;
     const double cpus = read_cpus(at);
@@ -315,8 +315,8 @@ static void look_at_cpu(void *arg, const struct place *at)
 void trib_cgroup_read_cpu(const char *root, struct trib_cgroup_cpu *out)
 {
     *out = (struct trib_cgroup_cpu){.cpus = 0};
-    look_upwards(root, "cpu", look_at_cpu, out);
-    look_upwards(root, NULL, look_at_cpu, out);
+    visit_upwards(root, "cpu", visit_cpu, out);
+    visit_upwards(root, NULL, visit_cpu, out);
 }
 
 /* RDMA

@@ -93,11 +93,11 @@ static int read_stat(int fd, struct stat_line *out)
     text[n] = '\0';
     /* The command name may contain anything; the fields start after its last ")". */
     const char *rest = strrchr(text, ')');
-    if (!rest || sscanf(rest + 1,
-                        " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d "
-                        "%*d %*d %ld %*d %llu",
-                        &out->state, &out->user, &out->kernel, &out->threads,
-                        &out->start) != 5)
+    if (!rest ||
+        sscanf(rest + 1,
+               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d "
+               "%*d %*d %ld %*d %llu",
+               &out->state, &out->user, &out->kernel, &out->threads, &out->start) != 5)
         return EINVAL;
     return 0;
 }
@@ -188,7 +188,7 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
 }
 
 /* Ask the kernel whether the process exists if /proc does not show it. */
-static enum trib_process_state look_unseen(int pid)
+static enum trib_process_state query_by_signal(int pid)
 {
     return kill(pid, 0) && errno == ESRCH ? TRIB_PROCESS_DEAD : TRIB_PROCESS_RUNS;
 }
@@ -199,7 +199,7 @@ static bool waits(const struct stat_line *line)
     return line->state == 'D' || line->state == 'S';
 }
 
-enum trib_process_state trib_process_look(const struct trib_process *process)
+enum trib_process_state trib_process_query(const struct trib_process *process)
 {
     struct stat_line line;
 
@@ -207,7 +207,7 @@ enum trib_process_state trib_process_look(const struct trib_process *process)
         return TRIB_PROCESS_RUNS;
     int number = trib_process_number(process->pid);
     if (number == 0)
-        return look_unseen(process->pid);
+        return query_by_signal(process->pid);
     int fd = open_stat(number);
     int error = fd < 0 ? (errno == ENOENT ? ESRCH : errno) : read_stat(fd, &line);
     if (fd >= 0)
@@ -224,15 +224,14 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
                                       const struct trib_process *who,
                                       struct trib_error *err)
 {
-    *watch = (struct trib_process_watch){.who = *who,
-                                         .number = trib_process_number(who->pid),
-                                         .shift = start_shift()};
+    *watch = (struct trib_process_watch){
+        .who = *who, .number = trib_process_number(who->pid), .shift = start_shift()};
     watch->pidfd = trib_fd_keep((int)syscall(SYS_pidfd_open, who->pid, 0));
     watch->stat_fd = open_stat(watch->number);
     int error = errno;
     bool gone = watch->stat_fd >= 0 ? trib_process_watch_dead(watch)
                 : watch->number     ? error == ENOENT || error == ESRCH
-                                    : look_unseen(who->pid) == TRIB_PROCESS_DEAD;
+                                    : query_by_signal(who->pid) == TRIB_PROCESS_DEAD;
     if (watch->stat_fd >= 0 && !gone)
         return TRIB_OK;
     trib_process_watch_close(watch);
@@ -254,7 +253,7 @@ void trib_process_watch_close(struct trib_process_watch *watch)
 }
 
 /* Checking the cgroup costs several times as much as checking the process. */
-static bool look_frozen(struct trib_process_watch *w, const struct stat_line *line)
+static bool is_frozen(struct trib_process_watch *w, const struct stat_line *line)
 {
     enum { EVERY = 4 };
     unsigned long ticks = line->user + line->kernel;
@@ -282,7 +281,7 @@ static bool has_run(struct trib_process_watch *w, const struct stat_line *line)
     return ran;
 }
 
-enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch)
+enum trib_process_state trib_process_watch_query(struct trib_process_watch *watch)
 {
     struct stat_line line;
 
@@ -291,7 +290,7 @@ enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch
     enum trib_process_state state = judge(&line, watch->who.start, watch->shift);
     if (state == TRIB_PROCESS_STOPPED && has_run(watch, &line))
         state = TRIB_PROCESS_RUNS;
-    else if (state == TRIB_PROCESS_RUNS && look_frozen(watch, &line))
+    else if (state == TRIB_PROCESS_RUNS && is_frozen(watch, &line))
         state = TRIB_PROCESS_STOPPED;
     return state;
 }

@@ -15,11 +15,11 @@ struct trib_error;
 /* Permanent identity of a process: a PID may be reused, but not with the same start
  * time. */
 struct trib_process {
-    int pid;        /* 0: unknown */
+    int pid; /* 0: unknown */
     uint64_t start; /* clock ticks since boot, in the host's time namespace, accurate
                      * to one tick; 0: unknown */
     uint64_t space; /* inode of the PID namespace of pid; 0: unknown */
-    uint64_t boot;  /* digest of the boot ID, equal only on one running kernel; 0:
+    uint64_t boot; /* digest of the boot ID, equal only on one running kernel; 0:
                      * unknown */
 };
 
@@ -27,7 +27,7 @@ enum trib_process_state {
     TRIB_PROCESS_RUNS,
     TRIB_PROCESS_STOPPED, /* stopped by SIGSTOP, a terminal or the cgroup freezer; a
                            * debugger's stop counts as running */
-    TRIB_PROCESS_DEAD,    /* exited, even if not yet reaped */
+    TRIB_PROCESS_DEAD, /* exited, even if not yet reaped */
 };
 
 /** trib_process_self - identify this process; fields that /proc does not show stay
@@ -59,11 +59,11 @@ bool trib_process_same(const struct trib_process *a, const struct trib_process *
 int trib_process_number(int pid);
 
 /**
- * trib_process_look - return the state of a process.
+ * trib_process_query - return the state of a process.
  *
  * Also RUNS if the state is unknown: pid unknown, or /proc unreadable.
  */
-enum trib_process_state trib_process_look(const struct trib_process *process);
+enum trib_process_state trib_process_query(const struct trib_process *process);
 
 /* Repeated checks of one process; holds up to two descriptors. */
 struct trib_process_watch {
@@ -93,13 +93,13 @@ trib_status_t trib_process_watch_open(struct trib_process_watch *watch,
 void trib_process_watch_close(struct trib_process_watch *watch);
 
 /**
- * trib_process_watch_look - read the state from /proc once; takes a few microseconds.
+ * trib_process_watch_query - read the state from /proc once; takes a few microseconds.
  *
  * An idle process may be frozen, so its cgroup is checked once in several calls.
  * Also RUNS if the process is stopped now and was at the last check, but has used CPU
  * time in between.
  */
-enum trib_process_state trib_process_watch_look(struct trib_process_watch *watch);
+enum trib_process_state trib_process_watch_query(struct trib_process_watch *watch);
 
 /** trib_process_watch_dead - the same reading, only for death. */
 bool trib_process_watch_dead(const struct trib_process_watch *watch);

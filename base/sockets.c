@@ -147,8 +147,8 @@ static bool resolve(const struct trib_tcp_root *root, const struct patience *unt
         return false;
     }
     q->root = *root;
-    int error =
-        trib_errand_run(question_ask, question_free, q, until->deadline, until->idle);
+    int error = trib_detached_call(question_ask, question_free, q, until->deadline,
+                                   until->idle);
     if (error == ETIMEDOUT || error == ECANCELED) {
         snprintf(why, bytes, "the resolver of this host has not answered for the name");
         return false;
@@ -263,11 +263,10 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
             root->launcher ? " by TRIB_ROOT=host:port, the same for all ranks" : "",
             root->port);
     if (error == EADDRNOTAVAIL)
-        return trib_fail(
-            err, TRIB_ERR_BOOT,
-            "%s (%s) is no address of %s, where rank 0 runs: give an "
-            "address of rank 0's host",
-            root->host, trib_tcp_root_from(root, from), host);
+        return trib_fail(err, TRIB_ERR_BOOT,
+                         "%s (%s) is no address of %s, where rank 0 runs: give an "
+                         "address of rank 0's host",
+                         root->host, trib_tcp_root_from(root, from), host);
     errno = error;
     return trib_fail(err, TRIB_ERR_BOOT, "rank 0 cannot listen at %s port %s on %s: %m",
                      root->host, root->port, host);

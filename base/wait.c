@@ -93,7 +93,7 @@ void trib_thread_give_way(void)
 }
 
 /* Freed by the last user: the caller or the thread. */
-struct errand {
+struct detached_call {
     void (*work)(void *arg);
     void (*discard)(void *arg);
     void *arg;
@@ -103,59 +103,60 @@ struct errand {
     bool abandoned;
 };
 
-static void errand_free(struct errand *e)
+static void call_free(struct detached_call *c)
 {
-    pthread_cond_destroy(&e->wake);
-    pthread_mutex_destroy(&e->lock);
-    free(e);
+    pthread_cond_destroy(&c->wake);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
 }
 
-static void *errand_main(void *arg)
+static void *call_main(void *arg)
 {
-    struct errand *e = arg;
+    struct detached_call *c = arg;
 
-    e->work(e->arg);
-    pthread_mutex_lock(&e->lock);
-    e->done = true;
-    bool abandoned = e->abandoned;
-    pthread_cond_signal(&e->wake);
-    pthread_mutex_unlock(&e->lock);
+    c->work(c->arg);
+    pthread_mutex_lock(&c->lock);
+    c->done = true;
+    bool abandoned = c->abandoned;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->lock);
     if (abandoned) {
-        e->discard(e->arg);
-        errand_free(e);
+        c->discard(c->arg);
+        call_free(c);
     }
     return NULL;
 }
 
 /* Wait with the lock held; the idle function is called without it. Return 0, ETIMEDOUT
  * or ECANCELED. */
-static int errand_await(struct errand *e, uint64_t deadline, struct trib_idle *idle)
+static int call_await(struct detached_call *c, uint64_t deadline,
+                      struct trib_idle *idle)
 {
     const uint64_t step = trib_idle_is_set(idle) ? STEP_NS : UINT64_MAX;
 
-    while (!e->done && !trib_deadline_passed(deadline)) {
+    while (!c->done && !trib_deadline_passed(deadline)) {
         const uint64_t now = trib_now_ns();
-        (void)trib_cond_wait(&e->wake, &e->lock,
+        (void)trib_cond_wait(&c->wake, &c->lock,
                              step < deadline - now ? now + step : deadline);
         if (!trib_idle_is_set(idle))
             continue;
-        pthread_mutex_unlock(&e->lock);
+        pthread_mutex_unlock(&c->lock);
         const bool over = trib_idle_call(idle);
-        pthread_mutex_lock(&e->lock);
+        pthread_mutex_lock(&c->lock);
         if (over)
-            return e->done ? 0 : ECANCELED;
+            return c->done ? 0 : ECANCELED;
     }
-    return e->done ? 0 : ETIMEDOUT;
+    return c->done ? 0 : ETIMEDOUT;
 }
 
 /* Non-zero: the thread continues and owns its data. */
-static int errand_finish(struct errand *e, pthread_t thread, uint64_t deadline,
-                         struct trib_idle *idle)
+static int call_finish(struct detached_call *c, pthread_t thread, uint64_t deadline,
+                       struct trib_idle *idle)
 {
-    pthread_mutex_lock(&e->lock);
-    const int error = errand_await(e, deadline, idle);
-    e->abandoned = error != 0;
-    pthread_mutex_unlock(&e->lock);
+    pthread_mutex_lock(&c->lock);
+    const int error = call_await(c, deadline, idle);
+    c->abandoned = error != 0;
+    pthread_mutex_unlock(&c->lock);
     if (!error)
         pthread_join(thread, NULL);
     else
@@ -163,25 +164,25 @@ static int errand_finish(struct errand *e, pthread_t thread, uint64_t deadline,
     return error;
 }
 
-int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
-                    uint64_t deadline, struct trib_idle *idle)
+int trib_detached_call(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
+                       uint64_t deadline, struct trib_idle *idle)
 {
-    struct errand *e = calloc(1, sizeof(*e));
+    struct detached_call *c = calloc(1, sizeof(*c));
     pthread_t thread;
 
-    if (!e)
+    if (!c)
         return ENOMEM;
-    e->work = work;
-    e->discard = discard;
-    e->arg = arg;
-    pthread_mutex_init(&e->lock, NULL);
-    trib_cond_init(&e->wake);
-    int error = trib_thread_start(&thread, errand_main, e);
+    c->work = work;
+    c->discard = discard;
+    c->arg = arg;
+    pthread_mutex_init(&c->lock, NULL);
+    trib_cond_init(&c->wake);
+    int error = trib_thread_start(&thread, call_main, c);
     if (!error) {
-        error = errand_finish(e, thread, deadline, idle);
+        error = call_finish(c, thread, deadline, idle);
         if (error)
             return error;
     }
-    errand_free(e);
+    call_free(c);
     return error;
 }

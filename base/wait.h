@@ -67,7 +67,7 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
 void trib_thread_give_way(void);
 
 /**
- * trib_errand_run - run work(arg) in a thread, for calls that may block forever.
+ * trib_detached_call - run work(arg) in a thread, for calls that may block forever.
  *
  * idle     called by this thread while waiting; or NULL
  * owner    of arg: the caller on return; but after ETIMEDOUT and ECANCELED the
@@ -75,7 +75,7 @@ void trib_thread_give_way(void);
  * returns  0 (work is done), ETIMEDOUT, ECANCELED (the caller gives up), or the errno
  *          of starting the thread
  */
-int trib_errand_run(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
-                    uint64_t deadline, struct trib_idle *idle);
+int trib_detached_call(void (*work)(void *arg), void (*discard)(void *arg), void *arg,
+                       uint64_t deadline, struct trib_idle *idle);
 
 #endif

@@ -159,7 +159,7 @@ static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
     }
     if (process.pid == l->self.pid)
         return TRIB_OK; /* a thread of this process */
-    switch (trib_process_look(&process)) {
+    switch (trib_process_query(&process)) {
     case TRIB_PROCESS_DEAD:
         /* Not an error if all ranks published before it exited, or if it was a shell
          * whose child has joined. */
@@ -264,8 +264,8 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
 
 /* Compare with rank 0, so that all ranks report the same mismatch. */
 static trib_status_t check_entry(struct local *l, int rank,
-                                const struct trib_rendezvous_entry *first,
-                                const struct trib_rendezvous_entry *entry)
+                                 const struct trib_rendezvous_entry *first,
+                                 const struct trib_rendezvous_entry *entry)
 {
     const bool same = strcmp(entry->release, first->release) == 0;
     char text[TRIB_RENDEZVOUS_TEXT];
@@ -290,7 +290,7 @@ static trib_status_t check_entry(struct local *l, int rank,
 }
 
 static trib_status_t get_entry(struct local *l, const struct wait *w, int rank,
-                              struct trib_rendezvous_entry *out)
+                               struct trib_rendezvous_entry *out)
 {
     struct trib_process process;
 

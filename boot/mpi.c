@@ -43,7 +43,7 @@ static int find_loaded(struct dl_phdr_info *info, size_t bytes, void *arg)
     return mpi->initialized != NULL;
 }
 
-enum trib_mpi_state trib_mpi_look(void)
+enum trib_mpi_state trib_mpi_query(void)
 {
     struct mpi mpi = {NULL, NULL};
     int flag = 0;

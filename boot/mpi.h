@@ -15,7 +15,7 @@ enum trib_mpi_state {
     TRIB_MPI_ENDED, /* MPI_Finalize has been called */
 };
 
-/** trib_mpi_look - return the state of MPI in this process; any thread. */
-enum trib_mpi_state trib_mpi_look(void);
+/** trib_mpi_query - return the state of MPI in this process; any thread. */
+enum trib_mpi_state trib_mpi_query(void);
 
 #endif

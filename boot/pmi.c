@@ -248,7 +248,7 @@ static trib_status_t pmi_meet(const struct trib_boot_opts *opts,
     char text[TRIB_PMI_VALUE_BYTES];
 
     trib_status_t status = trib_launch_number("PMI_FD", INT_MAX, &p.fd, opts->err);
-    if (status == TRIB_OK && trib_mpi_look() == TRIB_MPI_ENDED)
+    if (status == TRIB_OK && trib_mpi_query() == TRIB_MPI_ENDED)
         status = mpi_has_ended(opts, launch->rank);
     if (status == TRIB_OK && launch->rank == 0)
         status = trib_launch_offer(launch, opts->err);
@@ -270,7 +270,7 @@ static void pmi_leave(void)
     struct trib_error err = {0};
     struct trib_pmi_opts p = {.timeout_ms = LEAVE_MS, .err = &err};
 
-    if (trib_mpi_look() < TRIB_MPI_RUNS &&
+    if (trib_mpi_query() < TRIB_MPI_RUNS &&
         trib_launch_number("PMI_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &p.rank, &err) ==
             TRIB_OK &&
         trib_launch_number("PMI_FD", INT_MAX, &p.fd, &err) == TRIB_OK)

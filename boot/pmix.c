@@ -181,8 +181,8 @@ static trib_status_t judge(const struct talk *t, const struct trib_boot_opts *op
             launch->rank, t->doing, t->lib.error_string(t->status));
     if (t->size > TRIB_LAUNCH_RANKS_MAX)
         return trib_fail(opts->err, TRIB_ERR_CONFIG,
-                         "PMIx reports %u ranks: at most %d are supported",
-                         t->size, TRIB_LAUNCH_RANKS_MAX);
+                         "PMIx reports %u ranks: at most %d are supported", t->size,
+                         TRIB_LAUNCH_RANKS_MAX);
     launch->size = (int)t->size;
     launch->stays = t->stays;
     return launch->rank == 0 ? TRIB_OK
@@ -194,7 +194,7 @@ static trib_status_t talk(struct talk *t, const struct trib_boot_opts *opts,
 {
     int timeout_ms = opts->cfg->boot_timeout_ms;
     const uint64_t until = trib_limit_deadline(timeout_ms);
-    int error = trib_errand_run(run, free, t, until, opts->idle);
+    int error = trib_detached_call(run, free, t, until, opts->idle);
 
     if (error == ECANCELED)
         return TRIB_ERR_ABORTED; /* trib_launch_complete sets the error message */
@@ -249,8 +249,8 @@ static void pmix_leave(void)
     struct talk *t = calloc(1, sizeof(*t));
 
     if (t && (!open_library(&t->lib) ||
-              trib_errand_run(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS), NULL) !=
-                  ETIMEDOUT))
+              trib_detached_call(say_goodbye, free, t, trib_deadline_ms(LEAVE_MS),
+                                 NULL) != ETIMEDOUT))
         free(t);
 }
 

@@ -240,7 +240,7 @@ static bool is_held(struct slot *slot, uint64_t owner, struct trib_process *hold
     if (atomic_load(&slot->ready_gen) < generation)
         return true; /* is joining now */
     read_member(&slot->joined, holder);
-    return trib_process_look(holder) != TRIB_PROCESS_DEAD;
+    return trib_process_query(holder) != TRIB_PROCESS_DEAD;
 }
 
 /*
@@ -261,7 +261,8 @@ static uint32_t next_generation(const struct trib_rendezvous *rendezvous,
 }
 
 trib_status_t trib_rendezvous_join(struct trib_rendezvous *rendezvous, int rank,
-                              uint32_t *generation_out, struct trib_process *holder)
+                                   uint32_t *generation_out,
+                                   struct trib_process *holder)
 {
     struct slot *slot = slot_of(rendezvous, rank);
     struct trib_process self;
@@ -306,7 +307,7 @@ enum trib_rendezvous_presence trib_rendezvous_presence(
 }
 
 void trib_rendezvous_put(struct trib_rendezvous *rendezvous, int rank, uint64_t ticket,
-                    const struct trib_rendezvous_entry *entry)
+                         const struct trib_rendezvous_entry *entry)
 {
     struct slot *slot = slot_of(rendezvous, rank);
     struct cell *cell = &slot->cells[slot->turn++ & 1];
@@ -357,7 +358,7 @@ bool trib_rendezvous_get(const struct trib_rendezvous *rendezvous, int rank,
 }
 
 void trib_rendezvous_fail(struct trib_rendezvous *rendezvous, uint32_t generation,
-                      trib_status_t status, const char *text)
+                          trib_status_t status, const char *text)
 {
     struct trib_rendezvous_head *head = rendezvous->head;
     uint64_t seen = atomic_load(&head->failure);

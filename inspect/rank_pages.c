@@ -225,7 +225,7 @@ bool trib_rank_pages_of(int pid, struct trib_rank_pages *pages)
             !has(pages, first, &p)) {
             p.pid = pid;
             p.user = owner.st_uid;
-            p.stopped = trib_process_look(&who) == TRIB_PROCESS_STOPPED;
+            p.stopped = trib_process_query(&who) == TRIB_PROCESS_STOPPED;
             trib_rank_page_judge(&p);
             ok = add(pages, &p);
         }

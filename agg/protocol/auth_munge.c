@@ -8,7 +8,7 @@
  * public key created for this connection. The shared secret is derived from both key
  * pairs: a forwarded or replayed credential is useless without the private key.
  *
- * munged may be stopped, and libmunge would block: an errand thread makes the calls.
+ * munged may be stopped, and libmunge would block: a detached thread makes the calls.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -155,8 +155,8 @@ static trib_status_t ask(const struct trib_munge *munge, struct question **q,
     *q = NULL;
     if (!asked)
         return trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory in agg");
-    int error = trib_errand_run(question_ask, question_free, asked,
-                                trib_deadline_ms(MUNGED_MS), NULL);
+    int error = trib_detached_call(question_ask, question_free, asked,
+                                   trib_deadline_ms(MUNGED_MS), NULL);
     if (error == ETIMEDOUT)
         return trib_fail(
             err, TRIB_ERR_UNSUPPORTED,

@@ -55,7 +55,7 @@ static void nap(int ms)
 /* Looks at a state as a transport does, until it is `state`. */
 static void becomes(struct trib_process_watch *watch, enum trib_process_state state)
 {
-    for (int i = 0; trib_process_watch_look(watch) != state; i++) {
+    for (int i = 0; trib_process_watch_query(watch) != state; i++) {
         assert_true(i < 200 * (int)tribtest_slowness());
         nap(20);
     }
@@ -77,10 +77,10 @@ static void freeze_child(const struct group *group)
     snprintf(number, sizeof(number), "%d", (int)pid);
     assert_true(write_file(group->folder, "cgroup.procs", number));
     assert_false(trib_frozen(pid));
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_RUNS);
     assert_true(write_file(group->folder, group->file, group->freeze));
     becomes(&watch, TRIB_PROCESS_STOPPED);
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_STOPPED);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_STOPPED);
     assert_false(trib_process_watch_dead(&watch));
     assert_true(write_file(group->folder, group->file, group->thaw));
     becomes(&watch, TRIB_PROCESS_RUNS);
@@ -136,13 +136,13 @@ TEST(test_stopped_in_turn)
     trib_process_find(pid, &process);
     assert_status(trib_process_watch_open(&watch, &process, NULL), TRIB_OK);
     assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
-    assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
-    assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
+    assert_int_equal(trib_process_watch_query(&watch), TRIB_PROCESS_STOPPED);
+    assert_int_equal(trib_process_watch_query(&watch), TRIB_PROCESS_STOPPED);
     for (int i = 0; i < 3; i++) {
         kill(pid, SIGCONT);
         assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
-        assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_RUNS);
-        assert_int_equal(trib_process_watch_look(&watch), TRIB_PROCESS_STOPPED);
+        assert_int_equal(trib_process_watch_query(&watch), TRIB_PROCESS_RUNS);
+        assert_int_equal(trib_process_watch_query(&watch), TRIB_PROCESS_STOPPED);
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -167,15 +167,15 @@ static int in_namespace(void)
     trib_process_find(pid, &process);
     if (!process.start || process.start < self.start ||
         trib_process_number(pid) == pid ||
-        trib_process_look(&process) != TRIB_PROCESS_RUNS)
+        trib_process_query(&process) != TRIB_PROCESS_RUNS)
         return 2;
     kill(pid, SIGSTOP);
     waitpid(pid, NULL, WUNTRACED);
-    if (trib_process_look(&process) != TRIB_PROCESS_STOPPED)
+    if (trib_process_query(&process) != TRIB_PROCESS_STOPPED)
         return 3;
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    return trib_process_look(&process) == TRIB_PROCESS_DEAD ? 0 : 4;
+    return trib_process_query(&process) == TRIB_PROCESS_DEAD ? 0 : 4;
 }
 
 TEST(test_proc_of_another_namespace)
@@ -208,15 +208,15 @@ static int in_time_namespace(const struct trib_process *above, int fd)
     trib_process_self(&self);
     trib_process_find(above->pid, &found);
     if (!trib_process_same(&found, above) ||
-        trib_process_look(above) != TRIB_PROCESS_RUNS ||
-        trib_process_look(&self) != TRIB_PROCESS_RUNS)
+        trib_process_query(above) != TRIB_PROCESS_RUNS ||
+        trib_process_query(&self) != TRIB_PROCESS_RUNS)
         return 1;
     if (trib_process_watch_open(&watch, above, &err) != TRIB_OK ||
-        trib_process_watch_look(&watch) != TRIB_PROCESS_RUNS)
+        trib_process_watch_query(&watch) != TRIB_PROCESS_RUNS)
         return 2;
     trib_process_watch_close(&watch);
     found.start += 1000; /* another process that had this number */
-    if (trib_process_look(&found) != TRIB_PROCESS_DEAD)
+    if (trib_process_query(&found) != TRIB_PROCESS_DEAD)
         return 3;
     return write(fd, &self, sizeof(self)) == sizeof(self) ? 0 : 4;
 }
@@ -243,7 +243,7 @@ static int above_time_namespace(const char *offset)
     const bool told = read(fds[0], &below, sizeof(below)) == sizeof(below);
     trib_process_find(pid, &found);
     const bool right = told && trib_process_same(&below, &found) &&
-                       trib_process_look(&below) == TRIB_PROCESS_RUNS;
+                       trib_process_query(&below) == TRIB_PROCESS_RUNS;
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
     if (!told)

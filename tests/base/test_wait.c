@@ -138,22 +138,23 @@ static void job_discard(void *arg)
     ((struct job *)arg)->discarded = true;
 }
 
-TEST(test_errand_in_time)
+TEST(test_detached_call_in_time)
 {
     struct job job = {.may_end = true};
 
     assert_int_equal(
-        trib_errand_run(job_work, job_discard, &job, trib_deadline_ms(60000), NULL), 0);
+        trib_detached_call(job_work, job_discard, &job, trib_deadline_ms(60000), NULL),
+        0);
     assert_true(job.worked);
     assert_false(job.discarded);
 }
 
-TEST(test_errand_left_behind)
+TEST(test_detached_call_abandoned)
 {
     struct job job = {0};
     uint64_t deadline = trib_deadline_ms(30);
 
-    assert_int_equal(trib_errand_run(job_work, job_discard, &job, deadline, NULL),
+    assert_int_equal(trib_detached_call(job_work, job_discard, &job, deadline, NULL),
                      ETIMEDOUT);
     assert_true(trib_deadline_passed(deadline));
     assert_false(job.worked);

@@ -332,20 +332,20 @@ TEST(test_process_states)
     }
     trib_process_find(pid, &process);
     assert_true(process.start > 0);
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_RUNS);
     kill(pid, SIGSTOP);
     waitpid(pid, NULL, WUNTRACED);
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_STOPPED);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_STOPPED);
     process.start += 1000; /* the kernel has reused the pid */
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_DEAD);
     process.start -= 1000;
     process.space++; /* in another pid namespace */
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_RUNS);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_RUNS);
     process.space--;
     kill(pid, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD); /* a zombie */
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_DEAD); /* a zombie */
     waitpid(pid, NULL, 0);
-    assert_int_equal(trib_process_look(&process), TRIB_PROCESS_DEAD);
+    assert_int_equal(trib_process_query(&process), TRIB_PROCESS_DEAD);
 }

@@ -67,7 +67,7 @@ static void stop(pid_t pid)
     trib_process_find(pid, &process);
     if (kill(pid, SIGSTOP) != 0)
         return;
-    while (trib_process_look(&process) == TRIB_PROCESS_RUNS)
+    while (trib_process_query(&process) == TRIB_PROCESS_RUNS)
         usleep(1000);
 }
 

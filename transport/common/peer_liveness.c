@@ -84,7 +84,7 @@ static bool check_process(struct trib_peer_liveness *w, uint64_t due,
                           int stop_timeout_ms, char *why, size_t bytes)
 {
     const uint64_t stop_timeout_ns = trib_limit_ns(stop_timeout_ms);
-    enum trib_process_state state = trib_process_watch_look(&w->process);
+    enum trib_process_state state = trib_process_watch_query(&w->process);
 
     assert(w->by == TRIB_LIVENESS_BY_KERNEL);
     if (state == TRIB_PROCESS_DEAD) {

@@ -397,7 +397,7 @@ static void check_deaths(struct shm *shm)
     for (nfds_t i = 0; i < n && found != 0; i++) {
         struct shm_peer *p = &shm->peers[shm->pidfd_peer[i]];
         if (found > 0 ? shm->pidfds[i].revents != 0
-                      : trib_process_watch_look(&p->watch) == TRIB_PROCESS_DEAD)
+                      : trib_process_watch_query(&p->watch) == TRIB_PROCESS_DEAD)
             peer_ended(shm, p);
     }
 }
@@ -419,7 +419,7 @@ static void check_stops(struct shm *shm, uint64_t now)
         struct shm_peer *p = &shm->peers[shm->active[i]];
         if (p->state != TRIB_PEER_CONNECTED || p->same_process)
             continue;
-        if (trib_process_watch_look(&p->watch) != TRIB_PROCESS_STOPPED) {
+        if (trib_process_watch_query(&p->watch) != TRIB_PROCESS_STOPPED) {
             p->stopped_ns = 0;
             continue;
         }
