@@ -176,7 +176,7 @@ static void *meet_ranks(void *arg)
     if (st == TRIB_OK && !atomic_load(&agg->ending)) {
         struct trib_transport *t = agg->comm->engine.transport;
         agg->descriptor = t->ops->event_fd(t);
-        agg->comm->engine.tells_later = true; /* the worker has others to step */
+        agg->comm->engine.notifies_later = true; /* the worker has others to step */
         aggregator_metrics_wired(agg->metrics, &agg->comm->engine);
         aggregator_set_state(agg, AGGREGATOR_RUNS);
         worker_add(agg->worker, agg);

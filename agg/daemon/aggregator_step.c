@@ -139,8 +139,8 @@ void aggregator_dispose(struct aggregator *agg)
     if (agg->why[0] && (notice[0] || atomic_load(&agg->draining)))
         tell_ranks(agg, agg->why);
     if (agg->comm->engine.failed)
-        trib_engine_tell_failure(&agg->comm->engine);
-    agg->comm->engine.tells_later = false;
+        trib_engine_notify_failure(&agg->comm->engine);
+    agg->comm->engine.notifies_later = false;
     trib_agg_comm_dispose(agg->comm);
     agg->comm = NULL;
     aggregator_set_state(agg, AGGREGATOR_GONE);

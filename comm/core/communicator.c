@@ -136,8 +136,8 @@ static bool give_way(void *arg)
     assert(atomic_load(&comm->lock));
     if (atomic_load_explicit(&comm->engine.wanted, memory_order_relaxed))
         let_in(comm);
-    if (comm->tell_done)
-        comm->tell_done(comm);
+    if (comm->run_callbacks)
+        comm->run_callbacks(comm);
     if (!trib_idle_is_set(idle) || (!trib_idle_answer(idle) && !trib_idle_is_due(idle)))
         return false;
     trib_comm_unlock(comm);
@@ -200,8 +200,8 @@ trib_status_t trib_progress(trib_comm_t *comm)
             trib_engine_awake(&comm->engine);
         else
             (void)trib_engine_check(&comm->engine);
-        if (comm->tell_done)
-            comm->tell_done(comm);
+        if (comm->run_callbacks)
+            comm->run_callbacks(comm);
         trib_comm_unlock(comm);
     }
     trib_comm_poll(comm);

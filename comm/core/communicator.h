@@ -47,7 +47,7 @@ struct trib_comm {
     const bool *own; /* false in a forked child; NULL: the kernel cannot tell */
     struct trib_progress_thread progress_thread;
     struct trib_plan_notify *notified; /* plans with callbacks; guarded by lock */
-    bool (*tell_done)(struct trib_comm *comm); /* runs callbacks of completed plans.
+    bool (*run_callbacks)(struct trib_comm *comm); /* runs callbacks of completed plans.
                                                 * Called with the lock, releases it
                                                 * around callbacks. Returns true if
                                                 * plans run by other engines still need

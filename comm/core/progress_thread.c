@@ -57,7 +57,7 @@ static void drive(struct trib_comm *comm)
     }
     if (moved)
         trib_engine_awake(e);
-    const bool watches = comm->tell_done && comm->tell_done(comm);
+    const bool watches = comm->run_callbacks && comm->run_callbacks(comm);
     if (!watches && !trib_engine_is_busy(e))
         atomic_store(&comm->progress_thread.active, 0);
     trib_comm_unlock(comm);

@@ -16,7 +16,7 @@ static bool is_lost(const struct trib_engine *e, int rank)
     const struct trib_link *l = &e->links[rank];
 
     assert(rank < e->ranks);
-    return l->said_lost || (l->lost && !e->parted[rank]);
+    return l->reported_lost || (l->lost && !e->parted[rank]);
 }
 
 static void notice_losses(struct trib_engine *e)

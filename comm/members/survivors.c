@@ -161,14 +161,14 @@ static void fill_report(const struct trib_survivors *s, const struct trib_surviv
     const uint32_t acked = of->heard && of->said.set == s->set ? of->said.taken : 0;
 
     assert(of->taken <= s->fragments && s->given <= s->fragments);
-    *w = (struct trib_survivor_report){.attempt = s->attempt,
-                                       .phase =
-                                           is_out ? TRIB_SURVIVOR_AGREES : s->phase,
-                                       .set = s->set,
-                                       .taken = of->taken,
-                                       .why = (int16_t)s->why,
-                                       .sure = s->sure,
-                                       .origin = s->origin};
+    *w =
+        (struct trib_survivor_report){.attempt = s->attempt,
+                                      .phase = is_out ? TRIB_SURVIVOR_AGREES : s->phase,
+                                      .set = s->set,
+                                      .taken = of->taken,
+                                      .why = (int16_t)s->why,
+                                      .sure = s->sure,
+                                      .origin = s->origin};
     if (w->phase == TRIB_SURVIVOR_AGREES) {
         memcpy(w->data, s->is_evicted ? s->evicted : s->lost, sizeof(w->data));
     } else if (acked < s->given) {
@@ -258,7 +258,7 @@ static void check_eviction(struct trib_survivors *s)
                             "others count it as lost (TRIB_STOP_TIMEOUT_MS)",
                             e->rank, (double)away_ns / 1e9);
     }
-    if (s->is_evicted || e->links[e->rank].said_lost) {
+    if (s->is_evicted || e->links[e->rank].reported_lost) {
         s->is_evicted = true;
         set_bit(s->evicted, e->rank);
         trib_survivors_stop(s, TRIB_ERR_PEER_LOST,
@@ -282,8 +282,8 @@ static uint16_t sureness(const struct trib_survivors *s)
         cut |= l->lives && !l->gone_out;
         continues |= l->continues;
     }
-    unsigned sure = (cut ? TRIB_SURVIVOR_CUT : 0) |
-                    (continues ? TRIB_SURVIVOR_CONTINUED : 0);
+    unsigned sure =
+        (cut ? TRIB_SURVIVOR_CUT : 0) | (continues ? TRIB_SURVIVOR_CONTINUED : 0);
     if (all_ended)
         sure |= TRIB_SURVIVOR_ENDED;
     if (all_ended || !trib_engine_maybe_away(e))
@@ -380,12 +380,11 @@ static void check_time(struct trib_survivors *s, int rank)
     if (trib_now_ns() - s->moved < trib_limit_ns(ms))
         return;
     trib_engine_name_rank(&s->comm->engine, rank, who, sizeof(who));
-    trib_survivors_stop(s, TRIB_ERR_TIMEOUT,
-                        "%s %s for %d ms: all surviving ranks must call it (raise "
-                        "TRIB_TIMEOUT_MS if they come later)",
-                        who,
-                        s->of[rank].heard ? "has not responded" : "has not called it",
-                        ms);
+    trib_survivors_stop(
+        s, TRIB_ERR_TIMEOUT,
+        "%s %s for %d ms: all surviving ranks must call it (raise "
+        "TRIB_TIMEOUT_MS if they come later)",
+        who, s->of[rank].heard ? "has not responded" : "has not called it", ms);
 }
 
 enum trib_survivors_end trib_survivors_wait(
@@ -535,7 +534,7 @@ static void connect_all(struct trib_survivors *s)
     for (int r = 0; r < e->size && s->why == TRIB_OK; r++) {
         struct trib_link *l = &e->links[r];
         const struct trib_peer *p = &e->peers[r];
-        if (r == e->rank || l->lost || l->said_lost || l->connected)
+        if (r == e->rank || l->lost || l->reported_lost || l->connected)
             continue;
         trib_error_clear(&s->comm->cause);
         const trib_status_t st =
@@ -571,7 +570,7 @@ trib_status_t trib_survivors_open(struct trib_survivors *s)
     if (st == TRIB_OK) {
         connect_all(s);
         for (int r = 0; r < e->size; r++) {
-            if (r != e->rank && (e->links[r].lost || e->links[r].said_lost))
+            if (r != e->rank && (e->links[r].lost || e->links[r].reported_lost))
                 set_bit(s->next_lost, r);
             trib_link_reread(&e->links[r]);
         }

@@ -94,9 +94,9 @@ static trib_status_t add_list(struct trib_auto_choice *c, const char *list,
 
     while (st == TRIB_OK && *list) {
         const size_t len = strcspn(list, "|");
-        st = len ? add(c, list, len, err)
-                 : trib_fail(err, TRIB_ERR_CODEC,
-                             "codec auto: an empty name in of=…|…");
+        st =
+            len ? add(c, list, len, err)
+                : trib_fail(err, TRIB_ERR_CODEC, "codec auto: an empty name in of=…|…");
         list += len + (list[len] == '|');
     }
     return st;
@@ -306,8 +306,8 @@ int trib_auto_next(struct trib_auto_choice *choice)
     if (!(choice->of[0].took_us > 0))
         return adopt(choice, 0);
     const int best = best_measured(choice), promise = best_promise(choice);
-    if (promise && trib_auto_expect_us(choice, promise, 1) <
-                       TRY * choice->of[best].took_us)
+    if (promise &&
+        trib_auto_expect_us(choice, promise, 1) < TRY * choice->of[best].took_us)
         return adopt(choice, promise);
     if (in_doubt(choice, best)) {
         choice->confirmed = true;
@@ -376,9 +376,8 @@ static int best_at(const struct trib_auto_choice *choice, double link)
     int best = 0;
 
     for (int i = 1; i < choice->codecs; i++)
-        if (trib_auto_allowed(choice, i) &&
-            trib_auto_expect_us(choice, i, link) <
-                trib_auto_expect_us(choice, best, link))
+        if (trib_auto_allowed(choice, i) && trib_auto_expect_us(choice, i, link) <
+                                                trib_auto_expect_us(choice, best, link))
             best = i;
     return best;
 }
@@ -399,7 +398,8 @@ static double changes_at(const struct trib_auto_choice *choice, int *to)
     return 0;
 }
 
-static int tell_change(const struct trib_auto_choice *choice, char *text, size_t bytes)
+static int describe_change(const struct trib_auto_choice *choice, char *text,
+                           size_t bytes)
 {
     const double p = choice->ranks, wire = wire_us(choice);
     int to;
@@ -455,11 +455,10 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
                  trib_auto_name(choice, second, name, sizeof(name)),
                  trib_auto_expect_us(choice, second, 1) * 1e-3,
                  choice->of[second].took_us > 0 ? "measured" : "expected");
-    n += (size_t)snprintf(
-        text, bytes, "auto       %s, %.3g ms per start (%s)%s\n",
-        trib_auto_name(choice, choice->now, name, sizeof(name)),
-        trib_auto_expect_us(choice, choice->now, 1) * 1e-3,
-        now->took_us > 0 ? "measured" : "expected", other);
+    n += (size_t)snprintf(text, bytes, "auto       %s, %.3g ms per start (%s)%s\n",
+                          trib_auto_name(choice, choice->now, name, sizeof(name)),
+                          trib_auto_expect_us(choice, choice->now, 1) * 1e-3,
+                          now->took_us > 0 ? "measured" : "expected", other);
     if (n < bytes && choice->now)
         n += (size_t)snprintf(
             text + n, bytes - n,
@@ -468,5 +467,5 @@ void trib_auto_explain(const struct trib_auto_choice *choice, char *text, size_t
             fmax(choice->of[now->like].nmse, 0), error,
             now->holds ? ", corrected by later starts" : "");
     if (n < bytes)
-        (void)tell_change(choice, text + n, bytes - n);
+        (void)describe_change(choice, text + n, bytes - n);
 }

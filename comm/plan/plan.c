@@ -283,7 +283,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     size_t size = r->element;
     char model[160] = "";
 
-    trib_plan_tell_model(plan, model, sizeof(model));
+    trib_plan_explain_model(plan, model, sizeof(model));
     snprintf(text, bytes,
              "%s of %zu %s\n"
              "%s%s%salgorithm  %s\n"

@@ -79,12 +79,12 @@ void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc
     desc->timeout_ms = (int)plan->run.desc.limit_ms;
 }
 
-void trib_plan_tell_model(const struct trib_plan *plan, char *text, size_t bytes)
+void trib_plan_explain_model(const struct trib_plan *plan, char *text, size_t bytes)
 {
     const int state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);
 
     if (plan->run.desc.model && state != TRIB_RUN_QUEUED && state != TRIB_RUN_ACTIVE)
-        trib_model_tell(plan->run.desc.model, text, bytes);
+        trib_model_describe(plan->run.desc.model, text, bytes);
 }
 
 void trib_plan_dispose_model(struct trib_plan *plan)

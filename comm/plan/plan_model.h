@@ -22,8 +22,8 @@ trib_status_t trib_plan_make_model(struct trib_plan *plan);
 void trib_plan_describe_exchange(const struct trib_plan *plan, trib_desc_t *desc);
 void trib_plan_dispose_model(struct trib_plan *plan);
 
-/** trib_plan_tell_model - write the codec's learned state for trib_plan_explain;
+/** trib_plan_explain_model - write the codec's learned state for trib_plan_explain;
  * nothing while the plan runs. */
-void trib_plan_tell_model(const struct trib_plan *plan, char *text, size_t bytes);
+void trib_plan_explain_model(const struct trib_plan *plan, char *text, size_t bytes);
 
 #endif

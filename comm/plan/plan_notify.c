@@ -80,7 +80,7 @@ static void tell(struct trib_plan_notify *n, trib_status_t st)
 }
 
 /* Deliver the status of a completed start. */
-static void tell_ended(struct trib_plan_notify *n)
+static void run_callback(struct trib_plan_notify *n)
 {
     trib_status_t st;
 
@@ -109,7 +109,7 @@ static bool poll_start(struct trib_plan_notify *n)
 static bool settle(struct trib_plan_notify *n)
 {
     if (claim(n))
-        tell_ended(n);
+        run_callback(n);
     while (atomic_load(&n->state) == CALLED) /* a caller woken by the descriptor may
                                               * arrive this early */
         sched_yield();
@@ -133,10 +133,10 @@ static bool takes(struct trib_plan_notify *n)
            claim(n);
 }
 
-/* The tell_done of a communicator. While the lock is released, the list may change and
- * earlier plans may complete. So the scan restarts after each delivery: an otherwise
- * idle progress thread would not scan again. */
-static bool tell_done(struct trib_comm *comm)
+/* The run_callbacks of a communicator. While the lock is released, the list may change
+ * and earlier plans may complete. So the scan restarts after each delivery: an
+ * otherwise idle progress thread would not scan again. */
+static bool run_callbacks(struct trib_comm *comm)
 {
     struct trib_plan_notify *n;
     unsigned place = 0;
@@ -153,7 +153,7 @@ static bool tell_done(struct trib_comm *comm)
         if (n->ops->poll)
             notified = poll_start(n);
         else
-            tell_ended(n);
+            run_callback(n);
         trib_comm_lock(comm);
         again |= !notified;
         place = notified ? 0 : place + 1;
@@ -267,7 +267,7 @@ static trib_status_t notify_of(struct trib_plan *plan, const char *call,
     plan->ops = &n->with;
     n->next = comm->notified;
     comm->notified = n;
-    comm->tell_done = tell_done;
+    comm->run_callbacks = run_callbacks;
     trib_comm_give_way(comm);
     trib_comm_unlock(comm);
     *out = n;

@@ -128,8 +128,8 @@ static trib_status_t own_test(struct trib_plan *plan)
             trib_engine_awake(&comm->engine);
         else
             (void)trib_engine_check(&comm->engine);
-        if (comm->tell_done)
-            comm->tell_done(comm);
+        if (comm->run_callbacks)
+            comm->run_callbacks(comm);
         trib_comm_unlock(comm);
         trib_comm_poll(comm);
         state = atomic_load_explicit(&plan->run.now.state, memory_order_acquire);

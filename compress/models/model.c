@@ -97,7 +97,7 @@ trib_status_t trib_model_exchanged(struct trib_model *m, const float *sum,
     return m->kind->exchanged(m, sum, err);
 }
 
-size_t trib_model_tell(const struct trib_model *m, char *text, size_t bytes)
+size_t trib_model_describe(const struct trib_model *m, char *text, size_t bytes)
 {
     if (bytes)
         text[0] = '\0';

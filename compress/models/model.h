@@ -145,13 +145,13 @@ trib_status_t trib_model_result(struct trib_model *m, const struct trib_model_ch
                                 const uint8_t *src, size_t len, float *x_out);
 
 /**
- * trib_model_tell - describe the state of training in half a line; "" if there is
+ * trib_model_describe - describe the state of training in half a line; "" if there is
  * nothing to say.
  *
  * text     NULL is allowed if bytes is 0
  * returns  the number of characters, as snprintf
  */
-size_t trib_model_tell(const struct trib_model *m, char *text, size_t bytes);
+size_t trib_model_describe(const struct trib_model *m, char *text, size_t bytes);
 
 /**
  * trib_model_bytes, trib_model_write, trib_model_read - save and restore the model's

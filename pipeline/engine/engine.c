@@ -74,7 +74,7 @@ static void activate_short(struct trib_engine *e, struct trib_run *run)
     run->now.moved = 0;
     trib_short_begin(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_engine_tell_begin(e, run);
+    trib_engine_record_begin(e, run);
     (void)trib_short_pass(e, run);
 }
 
@@ -116,7 +116,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
     if (run->desc.zero_copy && !run->desc.blocks)
         trib_run_open(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_ACTIVE, memory_order_relaxed);
-    trib_engine_tell_begin(e, run);
+    trib_engine_record_begin(e, run);
 }
 
 static void finish(struct trib_engine *e, trib_status_t status)
@@ -131,7 +131,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
         e->tail = NULL;
     run->now.status = status;
     e->stats.operations += status == TRIB_OK;
-    trib_engine_tell_end(e, run);
+    trib_engine_record_end(e, run);
     atomic_store_explicit(&run->now.state, TRIB_RUN_DONE, memory_order_release);
     if (e->head && !e->failed)
         activate(e, e->head);
@@ -166,9 +166,9 @@ bool trib_engine_end(struct trib_engine *e)
         finish(e, e->failed);
     if (e->failed && e->p2p)
         e->p2p->ops->end(e);
-    if (e->rest_untold) {
-        e->rest_untold = false;
-        trib_engine_tell_failure(e);
+    if (e->rest_unnotified) {
+        e->rest_unnotified = false;
+        trib_engine_notify_failure(e);
     }
     return any;
 }

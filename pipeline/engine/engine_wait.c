@@ -28,7 +28,7 @@ enum {
     IDLE_SLEEP_US = 50, /* the same, if the caller has an idle function */
 };
 
-static void tell_waiting(struct trib_engine *e)
+static void notify_waiting(struct trib_engine *e)
 {
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING,
                                 .frame = e->head->now.frame};
@@ -249,7 +249,7 @@ bool trib_engine_check(struct trib_engine *e)
     assert(!e->failed);
     if (e->head && now - e->last_notice > NOTICE_NS) {
         e->last_notice = now;
-        tell_waiting(e);
+        notify_waiting(e);
         check_lanes(e);
     }
     if (!e->failed && is_over_time(e, now))

@@ -495,8 +495,8 @@ bool trib_link_event(struct trib_link *l, const struct trib_event *event)
     else if (kind == LINK_IMM_MAILBOX)
         l->mailbox_advertised = true;
     else if (kind == LINK_IMM_NOTICE)
-        l->notice_told[TRIB_OOB_NOTICE_LAST_WORDS] = bits;
+        l->notice_arrived[TRIB_OOB_NOTICE_LAST_WORDS] = bits;
     else if (kind == LINK_IMM_WAITING)
-        l->notice_told[TRIB_OOB_NOTICE_OF_WAITING] = bits;
+        l->notice_arrived[TRIB_OOB_NOTICE_OF_WAITING] = bits;
     return kind != LINK_IMM_NOTICE && kind != LINK_IMM_WAITING && kind != LINK_IMM_ASK;
 }

@@ -206,7 +206,7 @@ struct trib_link {
     bool dead; /* lost, and its process has ended */
     bool lives; /* lost because its connection was cut: its process still runs */
     bool continues; /* lost, and the peer has continued the job without this rank */
-    bool said_lost; /* another rank reported the peer as lost */
+    bool reported_lost; /* another rank reported the peer as lost */
     bool gone_out; /* the peer announced that it is lost itself: it will end, and did
                     * not continue without this rank */
     struct trib_transport *transport;
@@ -237,11 +237,11 @@ struct trib_link {
     uint32_t notice_version; /* version of the last notice sent; even */
     uint32_t notice_seen[TRIB_OOB_NOTICE_PLACES];
     /* Lower 24 bits of the version in the last event; 0: no event yet. */
-    uint32_t notice_told[TRIB_OOB_NOTICE_PLACES];
+    uint32_t notice_arrived[TRIB_OOB_NOTICE_PLACES];
     uint32_t notices_busy; /* writes of trib_link_notify still in flight */
     bool report_busy; /* the transport may still read the last notice of
                        * trib_link_report */
-    bool untold; /* the transport refused the abort notice */
+    bool unnotified; /* the transport refused the abort notice */
     uint64_t clock; /* clock of the imports */
     int n_imports;
     struct trib_import *imports[TRIB_IMPORT_BUCKETS]; /* by a hash of the blob */

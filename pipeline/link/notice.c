@@ -129,20 +129,20 @@ trib_status_t trib_link_report(struct trib_link *l, const struct trib_arena *a,
     assert(a->reports);
     fill_notice((struct trib_oob_notice *)(a->reports + from), notice,
                 l->notice_version += 2);
-    const trib_status_t st = post_notice(
-        l, (struct source){a->reports_region, from, LINK_TOKEN_REPORT},
-        LINK_IMM_NOTICE);
+    const trib_status_t st =
+        post_notice(l, (struct source){a->reports_region, from, LINK_TOKEN_REPORT},
+                    LINK_IMM_NOTICE);
     l->report_busy = st == TRIB_OK;
     return st;
 }
 
 /* Return true if the notice of this version may be read. Without load/store reach only
  * events are ordered. After the loss of the peer no event follows. */
-static bool is_told(const struct trib_link *l, enum trib_oob_notice_place place,
-                    uint32_t version)
+static bool has_arrived(const struct trib_link *l, enum trib_oob_notice_place place,
+                        uint32_t version)
 {
     return !l->connected || l->mapped || l->lost ||
-           l->notice_told[place] == (version & LINK_IMM_BITS);
+           l->notice_arrived[place] == (version & LINK_IMM_BITS);
 }
 
 static bool read_notice(struct trib_link *l, const struct trib_arena *a, int peer,
@@ -154,7 +154,7 @@ static bool read_notice(struct trib_link *l, const struct trib_arena *a, int pee
     uint32_t version = atomic_load_explicit(&in->version, memory_order_acquire);
 
     if (version == l->notice_seen[place] || version % 2 != 0 ||
-        !is_told(l, place, version) ||
+        !has_arrived(l, place, version) ||
         atomic_load_explicit(&in->version_end, memory_order_acquire) != version)
         return false;
     copy_notice(out, in);

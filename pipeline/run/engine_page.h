@@ -67,18 +67,18 @@ static inline void trib_engine_page_end(struct trib_engine *e,
     trib_state_set(&page->left_op, op);
 }
 
-/** trib_engine_tell_begin - record in the trace and on the page that a run begins. */
-static inline void trib_engine_tell_begin(struct trib_engine *e,
-                                          const struct trib_run *run)
+/** trib_engine_record_begin - record in the trace and on the page that a run begins. */
+static inline void trib_engine_record_begin(struct trib_engine *e,
+                                            const struct trib_run *run)
 {
     trib_engine_trace_operation(e, run, TRIB_TRACE_OP_BEGIN);
     trib_engine_page_begin(e, run);
 }
 
-/** trib_engine_tell_end - record that a run has ended, after the statistics were
+/** trib_engine_record_end - record that a run has ended, after the statistics were
  * updated. */
-static inline void trib_engine_tell_end(struct trib_engine *e,
-                                        const struct trib_run *run)
+static inline void trib_engine_record_end(struct trib_engine *e,
+                                          const struct trib_run *run)
 {
     trib_engine_trace_operation(e, run, TRIB_TRACE_OP_END);
     trib_engine_page_end(e, run);

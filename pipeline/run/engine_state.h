@@ -40,12 +40,12 @@ struct trib_engine_stats {
     uint64_t operations, wire_bytes, payload_bytes, dense_bytes, copied_bytes, messages;
     uint64_t input_bytes, input_dense_bytes; /* the share of this rank's own vectors in
                                               * payload_bytes and dense_bytes */
-    uint64_t received_bytes;       /* as wire_bytes, for received frames */
+    uint64_t received_bytes; /* as wire_bytes, for received frames */
     uint64_t received_dense_bytes; /* as dense_bytes, for received frames */
-    uint64_t sums;                 /* k-ary sums of chunks */
+    uint64_t sums; /* k-ary sums of chunks */
     uint64_t wait_ns, encode_ns;
     uint64_t words_ahead; /* encoded chunks that workers had ready when they were due */
-    uint64_t short_sums;  /* sums closed without the contribution of some rank */
+    uint64_t short_sums; /* sums closed without the contribution of some rank */
     uint64_t late_frames; /* frames dropped because their sums were already closed */
 };
 
@@ -65,7 +65,7 @@ struct trib_engine {
     const struct trib_kernels *kernels;
     struct trib_transport *transport;
     int rank;
-    int size;  /* ranks, followed by the aggregators (schedule.h) */
+    int size; /* ranks, followed by the aggregators (schedule.h) */
     int ranks; /* ranks that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
     uint32_t core; /* core of the short operation, plus 1; oversubscribed only */
@@ -77,33 +77,32 @@ struct trib_engine {
     struct trib_peer *peers; /* [size] */
     bool *parted; /* [size] peers that trib_engine_part disconnects together */
     struct trib_workers *workers; /* encoder threads; NULL until a plan needs them */
-    struct trib_run *head;   /* active run, first of the queue */
+    struct trib_run *head; /* active run, first of the queue */
     struct trib_run *tail;
     struct trib_engine_p2p *p2p; /* messages between ranks; NULL: no message plans */
     uint32_t seq;
     bool has_backlog; /* links may hold frames of earlier operations: see partial.h */
     _Atomic int failed; /* trib_status_t: the communicator has failed */
-    uint32_t
-        cause_lost; /* rank whose loss is the cause, plus 1; or 0. Written before
+    uint32_t cause_lost; /* rank whose loss is the cause, plus 1; or 0. Written before
                      * failed */
     uint64_t away_ns; /* how long this rank itself was stopped before the failure, if
                        * others may have declared it lost meanwhile; else 0. Written
                        * before failed */
     bool maybe_away; /* as away_ns > 0, or a busy host may have caused the pause */
     struct trib_error failure; /* its error message, written once, before failed */
-    uint32_t idle;          /* passes without progress */
-    uint32_t yields;        /* those of the idle passes that yielded the core */
-    uint32_t short_looks;   /* polls of short runs, over all waits: engine_wait.c */
-    bool says_asleep;       /* this rank is marked asleep on the billboard, since
+    uint32_t idle; /* passes without progress */
+    uint32_t yields; /* those of the idle passes that yielded the core */
+    uint32_t short_looks; /* polls of short runs, over all waits: engine_wait.c */
+    bool says_asleep; /* this rank is marked asleep on the billboard, since
                              * trib_engine_arm */
-    uint64_t idle_since;    /* ns, time of the first idle pass; over a network */
+    uint64_t idle_since; /* ns, time of the first idle pass; over a network */
     uint64_t last_progress; /* ns; 0: progress since the last check */
-    uint64_t last_notice;   /* ns */
+    uint64_t last_notice; /* ns */
     uint64_t last_poll;
     uint32_t awaited; /* newest operation not begun here that a peer waits in */
     uint64_t awaited_since; /* ns */
-    bool rest_untold; /* peers without a link have not been notified of the failure */
-    bool tells_later; /* the owner calls trib_engine_tell_failure itself, later */
+    bool rest_unnotified; /* peers without a link do not know of the failure */
+    bool notifies_later; /* the owner calls trib_engine_notify_failure itself, later */
     void (*idle_hook)(void *arg); /* called while trib_engine_wait waits; or NULL */
     void *idle_hook_arg;
     struct trib_idle *idle_fn; /* the caller's idle function; NULL: none */

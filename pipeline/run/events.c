@@ -11,8 +11,8 @@
 #include "pipeline/run/failure.h"
 
 enum {
-    ABORT_TELL_MS = 20, /* as TELL_MS, after the caller gave up */
-    TELL_MS = 300, /* time for peers that cannot accept a notice at once */
+    ABORT_NOTIFY_MS = 20, /* as NOTIFY_MS, after the caller gave up */
+    NOTIFY_MS = 300, /* time for peers that cannot accept a notice at once */
     EVENTS = 16,
 };
 
@@ -90,17 +90,17 @@ static bool host_is_lost(const struct trib_engine *e, const char *host)
 }
 
 /* Notify the peers whose transport was full; return true if some still are. */
-static bool tell_untold(struct trib_engine *e, const struct trib_oob_notice *n)
+static bool retry_notices(struct trib_engine *e, const struct trib_oob_notice *n)
 {
-    bool untold = false;
+    bool unnotified = false;
 
     (void)trib_engine_events(e);
     for (int p = 0; p < e->size; p++) {
-        if (e->links[p].untold)
-            trib_engine_tell(e, p, n);
-        untold |= e->links[p].untold;
+        if (e->links[p].unnotified)
+            trib_engine_notify(e, p, n);
+        unnotified |= e->links[p].unnotified;
     }
-    return untold;
+    return unnotified;
 }
 
 /* Return true if some peers may have no link to this rank. Ranks that use aggregators
@@ -110,31 +110,31 @@ static bool may_lack_links(const struct trib_engine *e)
     return e->size == e->ranks || trib_engine_is_aggregator(e);
 }
 
-static void tell_rest(struct trib_engine *e, const struct trib_oob_notice *n)
+static void notify_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     uint64_t until =
-        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_TELL_MS : TELL_MS);
+        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_NOTIFY_MS : NOTIFY_MS);
 
     for (int p = 0; may_lack_links(e) && p < e->size && !trib_deadline_passed(until);
          p++) {
         struct trib_link *l = &e->links[p];
         const struct trib_peer *peer = &e->peers[p];
-        if (p == e->rank || l->lost || l->said_lost || l->connected ||
+        if (p == e->rank || l->lost || l->reported_lost || l->connected ||
             host_is_lost(e, peer->host))
             continue;
         if (trib_link_connect(l, &e->arena, p, &peer->address, &peer->arena) == TRIB_OK)
-            trib_engine_tell(e, p, n);
+            trib_engine_notify(e, p, n);
     }
-    while (tell_untold(e, n) && !trib_deadline_passed(until))
+    while (retry_notices(e, n) && !trib_deadline_passed(until))
         sched_yield();
 }
 
-void trib_engine_tell_failure(struct trib_engine *e)
+void trib_engine_notify_failure(struct trib_engine *e)
 {
     struct trib_oob_notice n = {
         .kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed, .lost = e->cause_lost};
 
     assert(e->failed);
     snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
-    tell_rest(e, &n);
+    notify_rest(e, &n);
 }

@@ -12,14 +12,15 @@
 bool trib_engine_events(struct trib_engine *e);
 
 /**
- * trib_engine_tell_failure - notify the peers that do not know of a failure: those
+ * trib_engine_notify_failure - notify the peers that do not know of a failure: those
  * without a link, and those whose transport was full.
  *
  * Takes up to some 100 ms, or longer if it must first connect to a peer. The caller is
  * blocked, and a host that does not answer costs seconds, so the function stops at a
  * deadline. Peers not reached learn of the failure from others. The engine calls this
- * at the end of its runs unless e->tells_later, in which case its owner calls it later.
+ * at the end of its runs unless e->notifies_later, in which case its owner calls it
+ * later.
  */
-void trib_engine_tell_failure(struct trib_engine *e);
+void trib_engine_notify_failure(struct trib_engine *e);
 
 #endif

@@ -42,11 +42,12 @@ void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes)
              run->now.moved ? "transfer" : "start");
 }
 
-void trib_engine_tell(struct trib_engine *e, int peer, const struct trib_oob_notice *n)
+void trib_engine_notify(struct trib_engine *e, int peer,
+                        const struct trib_oob_notice *n)
 {
     struct trib_link *l = &e->links[peer];
 
-    l->untold = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
+    l->unnotified = trib_link_notify(l, &e->arena, n) == TRIB_ERR_NO_RESOURCE;
 }
 
 static uint64_t away(const struct trib_engine *e, bool maybe)
@@ -79,8 +80,8 @@ void trib_engine_mark(struct trib_engine *e, trib_status_t status, const char *t
     trib_engine_page_failed(e);
     snprintf(n.text, sizeof(n.text), "%.199s", text);
     for (int p = 0; p < e->size; p++)
-        trib_engine_tell(e, p, &n);
-    e->rest_untold = !e->tells_later;
+        trib_engine_notify(e, p, &n);
+    e->rest_unnotified = !e->notifies_later;
 }
 
 bool trib_engine_withdraw(struct trib_engine *e)
@@ -96,7 +97,7 @@ void trib_engine_note_lost(struct trib_engine *e, uint32_t lost)
 {
     if (!lost || lost > (uint32_t)e->size)
         return;
-    e->links[lost - 1].said_lost = true;
+    e->links[lost - 1].reported_lost = true;
     if (!e->failed)
         e->cause_lost = lost;
 }
@@ -267,7 +268,7 @@ void trib_engine_notices(struct trib_engine *e)
 
 void trib_engine_given_up(struct trib_engine *e)
 {
-    e->links[e->rank].said_lost = true;
+    e->links[e->rank].reported_lost = true;
 }
 
 /* A rank that was stopped for longer than others wait, and then finds a peer gone, must
@@ -277,7 +278,7 @@ static uint32_t cause_of(struct trib_engine *e, int peer, uint64_t away_ns)
 {
     if (away_ns)
         trib_engine_given_up(e);
-    return 1 + (uint32_t)(e->links[e->rank].said_lost ? e->rank : peer);
+    return 1 + (uint32_t)(e->links[e->rank].reported_lost ? e->rank : peer);
 }
 
 void trib_engine_lost(struct trib_engine *e, int peer, bool left, const char *why)

@@ -90,8 +90,9 @@ void trib_engine_name_rank(const struct trib_engine *e, int rank, char *text,
 /** trib_engine_describe - write the running operation and its phase. */
 void trib_engine_describe(const struct trib_engine *e, char *text, size_t bytes);
 
-/** trib_engine_tell - send a notice to one peer if there is a link, without waiting. */
-void trib_engine_tell(struct trib_engine *e, int peer,
-                      const struct trib_oob_notice *notice);
+/** trib_engine_notify - send a notice to one peer if there is a link, without
+ * waiting. */
+void trib_engine_notify(struct trib_engine *e, int peer,
+                        const struct trib_oob_notice *notice);
 
 #endif

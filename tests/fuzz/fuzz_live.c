@@ -31,7 +31,7 @@ enum place {
     AT_RING,
     AT_TRAILER,
     AT_NOTICE, /* a valid notice arrives, except for this edit */
-    AT_GRANT,  /* the same */
+    AT_GRANT, /* the same */
     AT_PLACES,
 };
 
@@ -50,7 +50,7 @@ struct side {
 struct two {
     struct side side[2];
     struct trib_codec *codec;
-    bool sums;   /* frames have checksums, so edits are detected */
+    bool sums; /* frames have checksums, so edits are detected */
     bool spoilt; /* frames or payloads were edited: a sum may be wrong */
 };
 
@@ -183,7 +183,7 @@ static void put_notice(const struct edits *all, const struct edit *e,
                offsetof(struct trib_oob_notice, kind));
     atomic_store(&at->version_end, version);
     atomic_store(&at->version, version);
-    engine->links[1 - engine->rank].notice_told[TRIB_OOB_NOTICE_LAST_WORDS] =
+    engine->links[1 - engine->rank].notice_arrived[TRIB_OOB_NOTICE_LAST_WORDS] =
         version & 0xffffff; /* as its event does without load/store reach */
 }
 

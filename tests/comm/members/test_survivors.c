@@ -159,7 +159,7 @@ static int make_sure(struct ranks_self *self)
         return 0;
     }
     e->maybe_away = a->away >> self->rank & 1;
-    e->links[3].said_lost = true;
+    e->links[3].reported_lost = true;
     e->links[3].dead = a->dead >> self->rank & 1;
     e->links[3].gone_out = a->gone_out >> self->rank & 1;
     open_survivors(self, &s, &err);
@@ -179,8 +179,8 @@ static int make_sure(struct ranks_self *self)
 TEST_ON(test_sure, "shm", "tcp", IF_UCX("ucx"))
 {
     static const struct sureness rows[] = {
-        {0, 0, 0, TRIB_SURVIVORS_DONE},    {5, 0, 0, TRIB_SURVIVORS_DONE},
-        {7, 0, 0, TRIB_SURVIVORS_STOP},    {7, 1u << 1, 0, TRIB_SURVIVORS_DONE},
+        {0, 0, 0, TRIB_SURVIVORS_DONE},       {5, 0, 0, TRIB_SURVIVORS_DONE},
+        {7, 0, 0, TRIB_SURVIVORS_STOP},       {7, 1u << 1, 0, TRIB_SURVIVORS_DONE},
         {7, 0, 1u << 2, TRIB_SURVIVORS_DONE},
     };
 

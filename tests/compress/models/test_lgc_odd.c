@@ -218,7 +218,7 @@ TEST(test_guard)
         }
         assert_int_equal(r.bytes, form ? 8 + 8 * LENGTH : 8 + 4 * LATENT);
         char text[160];
-        (void)trib_model_tell(r.models[0], text, sizeof text);
+        (void)trib_model_describe(r.models[0], text, sizeof text);
         assert_string_equal(text, "coded, 1 decodes, 1 of them refused");
         free(dense), free(chosen);
         ring_free(&r);
@@ -314,8 +314,9 @@ TEST(test_bad_state)
  * scale is not finite, the result is NaN at the positions. */
 TEST(test_bad_share)
 {
-    static const float bad[] = {NAN,  INFINITY, -1.0f, 0.5f, 1e30f, 1270.0f,
-                                -0.5f, 500.0f /* outside of the short chunk */};
+    static const float bad[] = {
+        NAN,   INFINITY, -1.0f, 0.5f,
+        1e30f, 1270.0f,  -0.5f, 500.0f /* outside of the short chunk */};
     for (int form = 0; form < 2; form++) {
         for (size_t b = 0; b < 8; b++) {
             for (size_t at = 0; at < 3; at++) { /* scale, number, a position */

@@ -113,8 +113,11 @@ static void merge(struct group *g)
     struct trib_encoded words[RANKS];
     for (int r = 0; r < g->ranks; r++)
         words[r] = (struct trib_encoded){g->word[r], g->len[r]};
-    const struct trib_merge m = {.words = words, .n_words = (size_t)g->ranks, .n = g->n,
-                                 .piece = g->n, .final = true};
+    const struct trib_merge m = {.words = words,
+                                 .n_words = (size_t)g->ranks,
+                                 .n = g->n,
+                                 .piece = g->n,
+                                 .final = true};
     assert_int_equal(
         trib_codec_merge(g->codec, &m, g->word[g->ranks], &g->len[g->ranks]), TRIB_OK);
 }
@@ -312,7 +315,7 @@ TEST(test_loses_what_was_dropped)
             square_distance(g.y[0], sum, ELEMENTS) / square_sum(sum, ELEMENTS);
         assert_true(fabs(lost - trib_pca_dropped(pca)) < 1e-5);
         char told[160], expected[160];
-        (void)trib_model_tell(g.model[0], told, sizeof told);
+        (void)trib_model_describe(g.model[0], told, sizeof told);
         snprintf(expected, sizeof expected,
                  "basis 1 keeps %.3f of the energy in its training, ",
                  1 - trib_pca_dropped(pca));
@@ -443,8 +446,8 @@ TEST(test_foreign_words)
         assert_int_equal(trib_model_result(g.model[0], &c, word, g.len[0], y),
                          TRIB_ERR_CODEC);
         struct trib_encoded words[] = {{g.word[0], g.len[0]}, {word, g.len[0]}};
-        const struct trib_merge m = {.words = words, .n_words = 2, .n = ELEMENTS,
-                                     .piece = ELEMENTS};
+        const struct trib_merge m = {
+            .words = words, .n_words = 2, .n = ELEMENTS, .piece = ELEMENTS};
         size_t len;
         assert_int_equal(trib_codec_merge(g.codec, &m, g.word[1], &len),
                          TRIB_ERR_CODEC);

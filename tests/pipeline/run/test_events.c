@@ -110,8 +110,8 @@ static void hears(struct engines *t)
 
 static struct engines *strangers(const char *transport)
 {
-    return engines_meet(&(struct engines_opts){
-        .ranks = 2, .transport = transport, .per_link = true});
+    return engines_meet(
+        &(struct engines_opts){.ranks = 2, .transport = transport, .per_link = true});
 }
 
 /* A peer is notified of a failure over a link without slots, too. */
@@ -137,10 +137,10 @@ TEST(test_failure_that_is_told_later)
     struct engines *t = strangers("shm+nomap");
     struct trib_engine *e = &t->side[0].engine;
 
-    e->tells_later = true;
+    e->notifies_later = true;
     trib_engine_fail(e, TRIB_ERR_TIMEOUT, "because of this");
     assert_false(e->links[1].connected);
-    trib_engine_tell_failure(e);
+    trib_engine_notify_failure(e);
     assert_true(e->links[1].connected);
     hears(t);
     engines_close(t);

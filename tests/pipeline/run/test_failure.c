@@ -120,7 +120,7 @@ TEST(test_survivor)
         assert_status((trib_status_t)e->failed, TRIB_ERR_PEER_LOST);
         engines_words(e->failure.text, words);
         for (int p = 0; p < e->size; p++)
-            assert_int_equal(e->links[p].said_lost, lost == (uint32_t)p + 1);
+            assert_int_equal(e->links[p].reported_lost, lost == (uint32_t)p + 1);
         engines_close(t);
     }
 }
@@ -187,8 +187,7 @@ TEST(test_describes)
     t->side[0].run.desc.label = "layer";
     engines_start_in_place(t, 0);
     trib_engine_describe(e, text, sizeof(text));
-    assert_string_equal(text,
-                        "allreduce \"layer\" (direct), operation 1, phase start");
+    assert_string_equal(text, "allreduce \"layer\" (direct), operation 1, phase start");
     (void)trib_engine_progress(e);
     trib_engine_describe(e, text, sizeof(text));
     assert_non_null(strstr(text, "phase transfer"));
@@ -215,8 +214,8 @@ TEST(test_misfit)
                       k ? TRIB_ERR_PROTOCOL : TRIB_ERR_MISMATCH);
         if (k)
             engines_words(text, both);
-        assert_non_null(strstr(text, k ? "a chunk out of order"
-                                       : "; here the plan is \"layer\""));
+        assert_non_null(
+            strstr(text, k ? "a chunk out of order" : "; here the plan is \"layer\""));
         engines_close(t);
     }
 }
