@@ -332,7 +332,7 @@ static bool has_limit(const char *line)
     return false;
 }
 
-static void look_at_rdma(void *arg, const struct place *at)
+static void visit_rdma(void *arg, const struct place *at)
 {
     struct trib_cgroup_rdma *out = arg;
     char path[PATH_MAX], line[160];
@@ -356,6 +356,6 @@ static void look_at_rdma(void *arg, const struct place *at)
 void trib_cgroup_read_rdma(const char *root, struct trib_cgroup_rdma *out)
 {
     *out = (struct trib_cgroup_rdma){.limits = ""};
-    look_upwards(root, "rdma", look_at_rdma, out);
-    look_upwards(root, NULL, look_at_rdma, out);
+    visit_upwards(root, "rdma", visit_rdma, out);
+    visit_upwards(root, NULL, visit_rdma, out);
 }

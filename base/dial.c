@@ -126,7 +126,7 @@ static int pause_ms(const struct dialling *d, uint64_t now)
 }
 
 /* Return the attempt that has succeeded, or -1. */
-static int look(struct dialling *d, uint64_t now)
+static int find_connected(struct dialling *d, uint64_t now)
 {
     for (int i = 0; i < d->begun; i++) {
         if (d->polls[i].fd < 0)
@@ -160,7 +160,7 @@ static int await(struct dialling *d)
             }
             continue;
         }
-        int found = look(d, trib_now_ns());
+        int found = find_connected(d, trib_now_ns());
         if (found >= 0)
             return found;
     }

@@ -62,7 +62,7 @@ struct trib_state_page {
     _Atomic uint64_t awaits; /* the lower half of `op`, shifted by 32, plus an enum
                               * above; 0: none */
     _Atomic uint64_t since_ns; /* start of that wait */
-    _Atomic uint64_t looked_ns; /* last poll of that wait */
+    _Atomic uint64_t polled_ns; /* last poll of that wait */
     _Atomic uint64_t failed; /* 1: the communicator has failed */
 };
 

@@ -106,12 +106,12 @@ static void keep_answer(const struct trib_launcher *launcher,
 /* Wait until no other thread asks; return false if the caller gives up. */
 static bool begin_to_ask(const struct trib_boot_opts *opts)
 {
-    enum { LOOK_NS = 1000000 };
+    enum { POLL_NS = 1000000 };
 
     pthread_mutex_lock(&answer_lock);
     while (answer.is_asked) {
         pthread_mutex_unlock(&answer_lock);
-        if (!trib_idle_sleep(opts->idle, LOOK_NS))
+        if (!trib_idle_sleep(opts->idle, POLL_NS))
             return false;
         pthread_mutex_lock(&answer_lock);
     }
@@ -154,7 +154,7 @@ static trib_status_t complete_from(const struct trib_launcher *launcher,
                                    struct trib_launch *launch)
 {
     bool rooted = opts->root && opts->root[0];
-    trib_status_t status = launcher->look(launch, opts->err);
+    trib_status_t status = launcher->detect(launch, opts->err);
 
     if (status != TRIB_OK)
         return status;
@@ -217,7 +217,7 @@ void trib_launch_note(struct trib_config *cfg)
     struct trib_launch launch = {.hold = -1};
     const struct trib_launcher *launcher = find_launcher();
 
-    if (!launcher || launcher->look(&launch, NULL) != TRIB_OK)
+    if (!launcher || launcher->detect(&launch, NULL) != TRIB_OK)
         return;
     if (cfg->origin[TRIB_CONFIG_ROW_rank] == TRIB_ORIGIN_DEFAULT) {
         cfg->rank = launch.rank;

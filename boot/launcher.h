@@ -32,12 +32,12 @@ struct trib_launch {
 struct trib_launcher {
     const char *name;
     const char *detail;
-    /* Return true if this launcher started the process. Like look(), reads only the
+    /* Return true if this launcher started the process. Like detect(), reads only the
      * environment. */
     bool (*here)(void);
-    trib_status_t (*look)(struct trib_launch *out, struct trib_error *err);
+    trib_status_t (*detect)(struct trib_launch *out, struct trib_error *err);
     /*
-     * Determine size and root together with all other ranks; after look(). Takes at
+     * Determine size and root together with all other ranks; after detect(). Takes at
      * most boot_timeout_ms. May be called once per process.
      */
     trib_status_t (*meet)(const struct trib_boot_opts *opts,

@@ -27,8 +27,8 @@
 #include "boot/rank_names.h"
 
 #define PREFIX "local:"
-#define LOOK_MS 50 /* interval between two liveness checks */
-#define LOOKS_AT_ONCE 16 /* processes checked per interval: 256 ranks take 0.8 s */
+#define CHECK_MS 50 /* interval between two liveness checks */
+#define CHECKS_AT_ONCE 16 /* processes checked per interval: 256 ranks take 0.8 s */
 #define GAP_MS 1000 /* a gap in our own execution too long for scheduling */
 
 struct local {
@@ -40,7 +40,7 @@ struct local {
     uint32_t exchange; /* number of the last exchange begun */
     int boot_timeout_ms;
     int stop_timeout_ms;
-    int next_look; /* next rank to check */
+    int next_check; /* next rank to check */
     uint64_t *stopped_since; /* per rank; 0: not stopped */
     bool *missing; /* per rank, for the message after a timeout */
     const struct trib_log *log;
@@ -53,7 +53,7 @@ struct wait {
     const char *phase;
     uint64_t ticket;
     uint64_t deadline;
-    uint64_t looked; /* time of the last liveness check */
+    uint64_t checked_ns; /* time of the last liveness check */
     uint64_t now;
     unsigned turns;
 };
@@ -146,7 +146,7 @@ static int count_missing(struct local *l, const struct wait *w)
     return count;
 }
 
-static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
+static trib_status_t check_rank(struct local *l, const struct wait *w, int rank)
 {
     struct trib_process process;
     enum trib_rendezvous_presence presence =
@@ -190,17 +190,17 @@ static trib_status_t look_at(struct local *l, const struct wait *w, int rank)
     return TRIB_OK;
 }
 
-static trib_status_t look_around(struct local *l, struct wait *w)
+static trib_status_t check_ranks(struct local *l, struct wait *w)
 {
     trib_status_t status = TRIB_OK;
 
-    w->looked = w->now;
-    for (int i = 0; i < l->size && i < LOOKS_AT_ONCE && status == TRIB_OK; i++) {
-        int rank = l->next_look++ % l->size;
+    w->checked_ns = w->now;
+    for (int i = 0; i < l->size && i < CHECKS_AT_ONCE && status == TRIB_OK; i++) {
+        int rank = l->next_check++ % l->size;
         if (rank != l->self.rank)
-            status = look_at(l, w, rank);
+            status = check_rank(l, w, rank);
     }
-    l->next_look %= l->size;
+    l->next_check %= l->size;
     return status;
 }
 
@@ -237,7 +237,7 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
     int rank = 0;
 
     w->now = trib_now_ns();
-    w->looked = w->now;
+    w->checked_ns = w->now;
     w->deadline = trib_limit_deadline(l->boot_timeout_ms);
     for (;;) {
         /* Check even if all have published: another rank may have failed since. */
@@ -252,8 +252,8 @@ static trib_status_t wait_for_all(struct local *l, struct wait *w)
         forgive_gap(l, w);
         if (w->now >= w->deadline && count_missing(l, w) > 0)
             return fail_missing(l, w);
-        if (w->now - w->looked >= LOOK_MS * UINT64_C(1000000))
-            status = look_around(l, w);
+        if (w->now - w->checked_ns >= CHECK_MS * UINT64_C(1000000))
+            status = check_ranks(l, w);
         if (status != TRIB_OK)
             return status;
         rest(l, w);

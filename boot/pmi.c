@@ -216,7 +216,7 @@ static bool pmi_here(void)
     return trib_config_variable("PMI_FD") && trib_config_variable("PMI_RANK");
 }
 
-static trib_status_t pmi_look(struct trib_launch *out, struct trib_error *err)
+static trib_status_t pmi_detect(struct trib_launch *out, struct trib_error *err)
 {
     trib_status_t status =
         trib_launch_number("PMI_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &out->rank, err);
@@ -281,7 +281,7 @@ const struct trib_launcher trib_launcher_pmi = {
     .name = "PMI",
     .detail = "mpiexec of MPICH, srun --mpi=pmi2: rank 0's address over PMI_FD",
     .here = pmi_here,
-    .look = pmi_look,
+    .detect = pmi_detect,
     .meet = pmi_meet,
     .leave = pmi_leave,
 };

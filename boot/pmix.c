@@ -23,7 +23,7 @@ static bool pmix_here(void)
 }
 
 /* The environment does not contain the size. */
-static trib_status_t pmix_look(struct trib_launch *out, struct trib_error *err)
+static trib_status_t pmix_detect(struct trib_launch *out, struct trib_error *err)
 {
     out->size = 0;
     return trib_launch_number("PMIX_RANK", TRIB_LAUNCH_RANKS_MAX - 1, &out->rank, err);
@@ -276,7 +276,7 @@ const struct trib_launcher trib_launcher_pmix = {
                   ? "mpirun of Open MPI, srun --mpi=pmix: rank 0's address over PMIx"
                   : "not in this build",
     .here = pmix_here,
-    .look = pmix_look,
+    .detect = pmix_detect,
     .meet = pmix_meet,
     .leave = pmix_leave,
 };

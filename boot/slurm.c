@@ -90,7 +90,7 @@ static bool slurm_here(void)
            !batch_script();
 }
 
-static trib_status_t slurm_look(struct trib_launch *out, struct trib_error *err)
+static trib_status_t slurm_detect(struct trib_launch *out, struct trib_error *err)
 {
     trib_status_t status =
         trib_launch_number("SLURM_PROCID", TRIB_LAUNCH_RANKS_MAX - 1, &out->rank, err);
@@ -132,6 +132,6 @@ const struct trib_launcher trib_launcher_slurm = {
     .name = "Slurm",
     .detail = "srun: rank 0 listens on the first host of the node list",
     .here = slurm_here,
-    .look = slurm_look,
+    .detect = slurm_detect,
     .meet = slurm_meet,
 };

@@ -113,7 +113,7 @@ void trib_rank_page_judge(struct trib_rank_page *p)
 
     /* A stopped rank may already have what it waited for. */
     p->waits = who && awaits >> 32 == (uint32_t)op && !p->stopped &&
-               p->now < word(&page->looked_ns) + FRESH_NS;
+               p->now < word(&page->polled_ns) + FRESH_NS;
     p->peer = -1;
     p->at_most = false;
     if (p->waits) {

@@ -9,7 +9,7 @@
 #include "comm/core/communicator.h"
 
 /* A failed connection is part of the result and does not fail the communicator. */
-static void look(struct trib_comm *comm, int rank, trib_reach_t *reach)
+static void probe(struct trib_comm *comm, int rank, trib_reach_t *reach)
 {
     struct trib_engine *e = &comm->engine;
     struct trib_route route = {.name = "none"};
@@ -41,16 +41,16 @@ static trib_status_t find(struct trib_comm *comm, int rank, trib_reach_t *reach)
     if (st != TRIB_OK)
         return st;
     trib_comm_lock(comm);
-    look(comm, rank, reach);
+    probe(comm, rank, reach);
     trib_comm_unlock(comm);
     return TRIB_OK;
 }
 
 trib_status_t trib_reach(trib_comm_t *comm, int rank, trib_reach_t *reach)
 {
-    static const struct trib_sized kind = {
-        "trib_reach_t", "sizeof(trib_reach_t)", sizeof(*reach),
-        TRIB_SIZED_UP_TO(trib_reach_t, why)};
+    static const struct trib_sized kind = {"trib_reach_t", "sizeof(trib_reach_t)",
+                                           sizeof(*reach),
+                                           TRIB_SIZED_UP_TO(trib_reach_t, why)};
     struct trib_error err = {0};
     trib_reach_t found = {.size = sizeof(found)};
 

@@ -77,7 +77,7 @@ void trib_hwloc_machine(hwloc_topology_t topology, struct trib_machine *out)
  * names of all known devices and keep them; the libraries of graphics cards would
  * initialise the cards.
  */
-static void look_for_devices(hwloc_topology_t topology)
+static void enable_devices(hwloc_topology_t topology)
 {
     static const char *const unwanted[] = {"pci",  "cuda",      "nvml", "opencl",
                                            "rsmi", "levelzero", "gl"};
@@ -91,7 +91,7 @@ static void look_for_devices(hwloc_topology_t topology)
 static int describe(hwloc_topology_t topology, const struct trib_hwloc_source *source)
 {
     if (source->devices)
-        look_for_devices(topology);
+        enable_devices(topology);
     if (source->xml && hwloc_topology_set_xml(topology, source->xml))
         return -1;
     return hwloc_topology_load(topology);
@@ -174,9 +174,12 @@ trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)
 static void give(trib_item_fn fn, void *arg, const char *name, const char *value,
                  const char *unit, const char *detail)
 {
-    struct trib_item item = {
-        .name = name, .value = value, .detail = detail, .origin = "", .unit = unit,
-        .fault = ""};
+    struct trib_item item = {.name = name,
+                             .value = value,
+                             .detail = detail,
+                             .origin = "",
+                             .unit = unit,
+                             .fault = ""};
 
     fn(arg, &item);
 }

@@ -106,7 +106,7 @@ static void read_file(const char *root, struct trib_rdma_port *port)
 }
 
 /* Read a port; false: there is no such port. */
-static bool look_at_port(const char *root, struct trib_rdma_port *port)
+static bool describe_port(const char *root, struct trib_rdma_port *port)
 {
     read_state(root, port, "state", port->state, sizeof(port->state));
     read_state(root, port, "phys_state", port->physical, sizeof(port->physical));
@@ -138,7 +138,7 @@ int trib_rdma_each(const char *root, trib_rdma_fn fn, void *arg)
         for (int number = 1; number <= PORTS_MAX; number++) {
             struct trib_rdma_port port = {.port = number};
             snprintf(port.device, sizeof(port.device), "%.63s", list[i]->d_name);
-            if (!look_at_port(root, &port))
+            if (!describe_port(root, &port))
                 break;
             fn(arg, &port);
             ports++;

@@ -181,7 +181,7 @@ static void message_done(struct trib_engine *e, struct trib_p2p_request *r,
 }
 
 /* Handle an offer or demand that matches no posted receive. */
-static void look_at_early(void *arg, int peer, const struct trib_p2p_early *early)
+static void on_early(void *arg, int peer, const struct trib_p2p_early *early)
 {
     struct trib_comm *comm = arg;
     const int number = -1 - early->tag, kind = number % TRIB_NEIGHBOR_MESSAGES;
@@ -351,7 +351,7 @@ static void launch(struct trib_plan_neighbors *n)
         post(s, end, TRIB_NEIGHBOR_PART, end->gives);
     }
     n->undrained |= n->late && s->n_ends;
-    trib_p2p_watch(e, look_at_early, n->plan->comm);
+    trib_p2p_watch(e, on_early, n->plan->comm);
     atomic_store_explicit(&n->plan->run.now.state, TRIB_RUN_ACTIVE,
                           memory_order_relaxed);
     if (is_through(n))

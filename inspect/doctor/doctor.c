@@ -24,7 +24,7 @@
 #define WARN TRIB_VERDICT_WARN
 #define FAIL TRIB_VERDICT_FAIL
 #define STEP_MS 12000 /* longer than a pair takes between two exchanges */
-#define CLOCK_LOOKS 5
+#define CLOCK_ROUNDS 5
 
 static void note_warning(void *arg, trib_log_level_t level, const char *line)
 {
@@ -82,12 +82,12 @@ static trib_status_t compare_clocks(struct trib_doctor *d)
     double *apart = calloc((size_t)d->size, sizeof(*apart));
     trib_status_t st = all && apart ? TRIB_OK : TRIB_ERR_NO_MEMORY;
 
-    for (int look = 0; st == TRIB_OK && look <= CLOCK_LOOKS; look++) {
+    for (int round = 0; st == TRIB_OK && round <= CLOCK_ROUNDS; round++) {
         st = d->x->allgather(d->x->arg, "clock", &mine, sizeof(mine), all);
         mine = wall_clock();
-        for (int r = 0; st == TRIB_OK && look > 0 && r < d->size; r++) {
+        for (int r = 0; st == TRIB_OK && round > 0 && r < d->size; r++) {
             double now = all[r] - all[0];
-            if (look == 1 || now * now < apart[r] * apart[r])
+            if (round == 1 || now * now < apart[r] * apart[r])
                 apart[r] = now;
         }
     }

@@ -145,7 +145,7 @@ static void signal_all(const struct agg_workers *workers, int number)
 
 /* Wait until a worker ends, for at most 0.1 s. Return false if this process shall
  * end. */
-static bool look(struct agg_workers *workers, int *left)
+static bool poll_workers(struct agg_workers *workers, int *left)
 {
     const struct timespec tenth = {.tv_nsec = 100000000};
     int number = sigtimedwait(&workers->waited, NULL, &tenth);
@@ -198,7 +198,7 @@ static bool await(struct agg_workers *workers, bool done, int round)
     bool good = beats != NULL && since != NULL;
 
     while (good && left > 0 && !all_at(workers, done, round)) {
-        good = look(workers, &left);
+        good = poll_workers(workers, &left);
         if (good)
             end_stuck(workers, beats, since);
     }
@@ -260,7 +260,7 @@ void agg_workers_close(struct agg_workers *workers)
     if (workers->signalled != 0)
         signal_all(workers, SIGTERM);
     while ((left = reap(workers)) > 0) {
-        (void)look(workers, &left);
+        (void)poll_workers(workers, &left);
         if (left > 0 && perf_now() > until) {
             fprintf(stderr, "trib-perf: %d worker%s did not end within %d s: killed.\n",
                     left, left == 1 ? "" : "s", GRACE_SECONDS);

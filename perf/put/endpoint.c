@@ -17,7 +17,7 @@
 enum {
     EVENTS = 16,
     POLLS_PER_CLOCK = 32,
-    LOOK_NS = 50000000, /* interval of checking the stream */
+    CHECK_NS = 50000000, /* interval of checking the stream */
     SLEEP_AFTER_NS = 3000000, /* as in pipeline/engine/engine_wait.c */
     SLEEP_US = 500,
 };
@@ -396,12 +396,12 @@ static trib_status_t harvest(struct put_endpoint *endpoint, int *n_out)
     return status;
 }
 
-static trib_status_t look(struct put_endpoint *endpoint, uint64_t now)
+static trib_status_t check_peer(struct put_endpoint *endpoint, uint64_t now)
 {
-    if (now < endpoint->look_at)
+    if (now < endpoint->check_at)
         return TRIB_OK;
-    endpoint->look_at = now + LOOK_NS;
-    trib_status_t status = put_wire_look(&endpoint->wire);
+    endpoint->check_at = now + CHECK_NS;
+    trib_status_t status = put_wire_check(&endpoint->wire);
     if (status != TRIB_OK ||
         now - endpoint->idle_since < trib_limit_ns(endpoint->cfg->timeout_ms))
         return status;
@@ -437,9 +437,9 @@ trib_status_t put_endpoint_step(struct put_endpoint *endpoint, bool squeezed)
     uint64_t now = trib_now_ns();
     if (endpoint->empty == POLLS_PER_CLOCK) {
         endpoint->idle_since = now;
-        endpoint->look_at = now + LOOK_NS;
+        endpoint->check_at = now + CHECK_NS;
     }
-    status = look(endpoint, now);
+    status = check_peer(endpoint, now);
     uint64_t idle = now - endpoint->idle_since;
     if (status != TRIB_OK || idle < (uint64_t)endpoint->cfg->spin_us * 1000)
         return status;

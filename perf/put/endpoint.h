@@ -57,7 +57,7 @@ struct put_endpoint {
     uint64_t wrong; /* wrong bytes in this phase */
 
     unsigned empty; /* polls in a row without an event */
-    uint64_t idle_since, look_at;
+    uint64_t idle_since, check_at;
     struct perf_progress *progress; /* on the client; may be NULL */
 };
 
@@ -67,7 +67,7 @@ void put_endpoint_init(struct put_endpoint *endpoint, bool server,
 /** put_endpoint_hello - exchange hellos over a connected socket; takes ownership of
  * fd. */
 trib_status_t put_endpoint_hello(struct put_endpoint *endpoint, int fd, const char *who,
-                             uint64_t deadline);
+                                 uint64_t deadline);
 
 /** put_area - return the bytes of source or target for sizes up to `largest`. */
 uint64_t put_area(size_t largest);

@@ -204,7 +204,7 @@ trib_status_t put_wire_said(struct put_wire *wire)
     return receive_head(wire, &head, trib_deadline_ms(FAIL_MS));
 }
 
-trib_status_t put_wire_look(struct put_wire *wire)
+trib_status_t put_wire_check(struct put_wire *wire)
 {
     char byte;
     ssize_t n = recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);

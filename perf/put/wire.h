@@ -137,10 +137,11 @@ void put_wire_fail(struct put_wire *wire, const char *sentence);
 trib_status_t put_wire_said(struct put_wire *wire);
 
 /**
- * put_wire_look - return an error if the other side has ended or failed. Does not wait.
+ * put_wire_check - return an error if the other side has ended or failed, without
+ * waiting.
  *
  * Other messages stay in the stream.
  */
-trib_status_t put_wire_look(struct put_wire *wire);
+trib_status_t put_wire_check(struct put_wire *wire);
 
 #endif

@@ -107,7 +107,7 @@ static void merge(struct sim_rank *r, const struct trib_task *t)
     r->merged[t->chunk] = (uint16_t)n;
 }
 
-static void look(struct sim_rank *r, uint32_t i)
+static void queue_if_ready(struct sim_rank *r, uint32_t i)
 {
     struct trib_task *t = &r->program.tasks[i];
 
@@ -125,20 +125,20 @@ static void look(struct sim_rank *r, uint32_t i)
         wake(r);
 }
 
-static void look_at_send(struct sim_rank *r, uint16_t neighbor, int lane)
+static void queue_send(struct sim_rank *r, uint16_t neighbor, int lane)
 {
     const struct sim_lane *l = &r->edges[neighbor].lane[lane];
 
     if (l->send.round < r->replay->run.desc.rounds)
-        look(r, l->send_task[l->send.ordinal]);
+        queue_if_ready(r, l->send_task[l->send.ordinal]);
 }
 
-static void look_at_recv(struct sim_rank *r, uint16_t neighbor, int lane)
+static void queue_recv(struct sim_rank *r, uint16_t neighbor, int lane)
 {
     const struct sim_lane *l = &r->edges[neighbor].lane[lane];
 
     if (l->arrived != l->taken)
-        look(r, l->recv_task[l->recv.ordinal]);
+        queue_if_ready(r, l->recv_task[l->recv.ordinal]);
 }
 
 /* --- the wire --- */
@@ -155,7 +155,7 @@ static void arrive(void *arg)
 
     l->merged[l->arrived++ % replay->window] = m.merged;
     sim_port_arrived(e, &m);
-    look_at_recv(to, e->back, m.lane);
+    queue_recv(to, e->back, m.lane);
 }
 
 static void sent(void *arg)
@@ -234,7 +234,7 @@ static void credit(void *arg)
     const uint8_t lane = e->credits[e->credit_head++ % (2 * e->replay->window)];
 
     to->edges[e->back].lane[lane].released++;
-    look_at_send(to, e->back, lane);
+    queue_send(to, e->back, lane);
 }
 
 static void give_back(struct sim_rank *r, uint16_t neighbor, uint8_t lane)
@@ -293,20 +293,20 @@ static void effect(struct sim_rank *r, const struct trib_task *t,
     }
 }
 
-static void look_after(struct sim_rank *r, uint32_t i)
+static void queue_dependents(struct sim_rank *r, uint32_t i)
 {
     const struct trib_task *t = &r->program.tasks[i];
 
     for (uint32_t d = r->dependent[i]; d != SIM_NONE; d = r->sister[d])
-        look(r, d);
-    look(r, i);
+        queue_if_ready(r, d);
+    queue_if_ready(r, i);
     if (t->kind == TRIB_TASK_SEND)
-        look_at_send(r, t->neighbor, t->lane);
+        queue_send(r, t->neighbor, t->lane);
     else if (t->kind == TRIB_TASK_COPY_IN)
-        look_at_recv(r, t->neighbor, t->lane);
+        queue_recv(r, t->neighbor, t->lane);
     for (uint32_t k = 0; t->kind == TRIB_TASK_REDUCE && k < t->n_contribs; k++) {
         const struct trib_contrib *m = &r->program.contribs[t->contrib + k];
-        look_at_recv(r, m->neighbor, m->lane);
+        queue_recv(r, m->neighbor, m->lane);
     }
 }
 
@@ -316,7 +316,7 @@ static void note_agreement(struct sim_rank *r, const struct trib_task *t)
     if (++r->agreed[t->done - 1] < r->share_tasks)
         return;
     for (uint32_t i = 0; i < r->program.n_tasks; i++)
-        look(r, i);
+        queue_if_ready(r, i);
 }
 
 /* Namespaces of one machine share its cores, first come, first served. */
@@ -366,7 +366,7 @@ static void end(void *arg)
         finish_rank(r);
     if (trib_share_task(run, t))
         note_agreement(r, t);
-    look_after(r, i);
+    queue_dependents(r, i);
     leave_core(r->replay);
     if (r->running == SIM_NONE)
         run_next(r);
@@ -419,7 +419,7 @@ static void begin(void *arg)
     if (r->remaining == 0)
         finish_rank(r);
     for (uint32_t i = 0; i < r->program.n_tasks; i++)
-        look(r, i);
+        queue_if_ready(r, i);
 }
 
 void sim_replay_start(void *arg)

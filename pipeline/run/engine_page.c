@@ -58,17 +58,18 @@ void trib_engine_page_wait(struct trib_engine *e, uint64_t now, int peer,
 {
     struct trib_state_page *page = e->page.page;
     const uint64_t op = atomic_load_explicit(&page->op, memory_order_relaxed);
-    const uint64_t who =
-        peer < 0 ? TRIB_STATE_ANY : (uint64_t)peer + TRIB_STATE_PEER;
+    const uint64_t who = peer < 0 ? TRIB_STATE_ANY : (uint64_t)peer + TRIB_STATE_PEER;
 
     trib_state_text_begin(page);
     copy(page->what, sizeof(page->what), what);
     copy(page->phase, sizeof(page->phase),
-         !e->head ? "" : e->head->now.moved ? "transfer" : "start");
+         !e->head             ? ""
+         : e->head->now.moved ? "transfer"
+                              : "start");
     trib_state_text_end(page);
     trib_engine_page_count(e);
     trib_state_set(&page->since_ns, e->last_progress);
-    trib_state_set(&page->looked_ns, now);
+    trib_state_set(&page->polled_ns, now);
     atomic_store_explicit(&page->awaits, op << 32 | who, memory_order_release);
 }
 

@@ -34,7 +34,7 @@ static void fill(struct trib_state_page *page)
     page->op = 2 * 12 + 1;
     page->awaits = page->op << 32 | (TRIB_STATE_PEER + 3);
     page->since_ns = NOW - 12000000000u;
-    page->looked_ns = NOW - 1000;
+    page->polled_ns = NOW - 1000;
     page->left_ns = page->begun_ns = page->since_ns;
 }
 

@@ -40,7 +40,7 @@ static void fill(struct trib_state_page *page)
     page->op = 2 * 12 + 1;
     page->awaits = page->op << 32 | (TRIB_STATE_PEER + 3);
     page->since_ns = trib_now_ns() - 12000000000u;
-    page->looked_ns = trib_now_ns();
+    page->polled_ns = trib_now_ns();
 }
 
 static int put(const struct trib_state_page *page, bool sealed)
@@ -48,9 +48,8 @@ static int put(const struct trib_state_page *page, bool sealed)
     int fd;
 
     if (sealed)
-        assert_int_equal(trib_memfd_create(TRIB_STATE_PAGE_NAME, sizeof(*page), &fd,
-                                           NULL),
-                         TRIB_OK);
+        assert_int_equal(
+            trib_memfd_create(TRIB_STATE_PAGE_NAME, sizeof(*page), &fd, NULL), TRIB_OK);
     else
         fd = memfd_create(TRIB_STATE_PAGE_NAME, MFD_CLOEXEC);
     assert_true(fd > 2);
@@ -87,7 +86,7 @@ TEST(test_right)
     p.stopped = true;
     trib_rank_page_judge(&p);
     assert_false(p.waits); /* the contribution may have arrived since */
-    page.looked_ns = trib_now_ns() - 1000000000u; /* the rank has made progress since */
+    page.polled_ns = trib_now_ns() - 1000000000u; /* the rank has made progress since */
     page.begun_ns = page.since_ns;
     assert_true(read_back(&page, &p));
     assert_string_equal(p.text, "allreduce 12, 3.0 MiB, ring, for 12 s");
@@ -111,13 +110,34 @@ static void refused(void (*spoil)(struct trib_state_page *page))
     assert_false(read_back(&page, &p));
 }
 
-static void other_magic(struct trib_state_page *page) { page->magic[7]++; }
-static void other_version(struct trib_state_page *page) { page->version++; }
-static void other_size(struct trib_state_page *page) { page->bytes--; }
-static void no_ranks(struct trib_state_page *page) { page->ranks = page->rank = 0; }
-static void rank_beyond(struct trib_state_page *page) { page->rank = page->ranks; }
-static void rank_below(struct trib_state_page *page) { page->rank = -1; }
-static void too_many(struct trib_state_page *page) { page->ranks = INT32_MAX; }
+static void other_magic(struct trib_state_page *page)
+{
+    page->magic[7]++;
+}
+static void other_version(struct trib_state_page *page)
+{
+    page->version++;
+}
+static void other_size(struct trib_state_page *page)
+{
+    page->bytes--;
+}
+static void no_ranks(struct trib_state_page *page)
+{
+    page->ranks = page->rank = 0;
+}
+static void rank_beyond(struct trib_state_page *page)
+{
+    page->rank = page->ranks;
+}
+static void rank_below(struct trib_state_page *page)
+{
+    page->rank = -1;
+}
+static void too_many(struct trib_state_page *page)
+{
+    page->ranks = INT32_MAX;
+}
 
 TEST(test_refused)
 {
@@ -151,7 +171,7 @@ TEST(test_hostile)
     memset(page.plan, 0x1b, sizeof(page.plan));
     memset(page.what, 0x1b, sizeof(page.what));
     memset(page.phase, '%', sizeof(page.phase));
-    page.since_ns = page.looked_ns = UINT64_MAX;
+    page.since_ns = page.polled_ns = UINT64_MAX;
     page.op_bytes = UINT64_MAX;
     page.awaits = page.op << 32 | UINT32_MAX;
     assert_true(read_back(&page, &p));

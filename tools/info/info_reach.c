@@ -44,7 +44,7 @@ static int complain(const trib_comm_t *comm)
 
 /* Fill the local row. Report unreachable ranks at once: the all-gather of rows may then
  * fail. */
-static trib_status_t look(trib_comm_t *comm, struct row *r, int *missing_out)
+static trib_status_t fill_row(trib_comm_t *comm, struct row *r, int *missing_out)
 {
     trib_reach_t *cells = r->cells;
     trib_status_t st = TRIB_OK;
@@ -137,7 +137,7 @@ static int show(trib_comm_t *comm, bool json)
     if (!mine || !all) {
         fprintf(stderr, "trib-info: out of memory for %d ranks\n", size);
         code = 1;
-    } else if (look(comm, mine, &missing) != TRIB_OK ||
+    } else if (fill_row(comm, mine, &missing) != TRIB_OK ||
                trib_allgather(comm, mine, all, bytes, TRIB_I8) != TRIB_OK) {
         code = complain(comm);
     } else if (trib_rank(comm) == 0 && json) {

@@ -2,7 +2,7 @@
 /*
  * trib-info top - show a table of the ranks on this host, updated every second.
  *
- * The state pages of ranks are sampled LOOKS times per second. The share of samples
+ * The state pages of ranks are sampled SAMPLES times per second. The share of samples
  * with an operation in progress is the time inside the library. The rank that most
  * other ranks were seen waiting for is the straggler. Ranks measure nothing for this.
  */
@@ -17,7 +17,7 @@
 #include "tools/common/rank_table.h"
 #include "tools/info/info_commands.h"
 
-enum { LOOKS = 5, SECOND_NS = 1000000000 };
+enum { SAMPLES = 5, SECOND_NS = 1000000000 };
 
 struct top {
     int pid; /* 0: all */
@@ -30,7 +30,7 @@ struct row {
     int pid, rank, ranks, root_pid;
     char host[72], root_host[72], part[32], text[512];
     /* Samples; samples while busy; times another rank was seen waiting for this one. */
-    int looks, busy, awaited;
+    int samples, busy, awaited;
     int waits_for;
     bool stopped;
     uint64_t number, sent, received;
@@ -90,7 +90,7 @@ static void take(void *arg, const trib_rank_state_t *s)
     if (!r)
         return;
     r->ranks = s->ranks;
-    r->looks++;
+    r->samples++;
     r->busy += s->busy || s->awaits[0];
     r->waits_for = s->waits_for;
     r->stopped = s->stopped;
@@ -110,7 +110,7 @@ static bool same_communicator(const struct row *a, const struct row *b)
 }
 
 /* Take one sample. Count each waiting rank on the rank that it waits for. */
-static bool look(const struct top *top, struct rows *rows)
+static bool take_sample(const struct top *top, struct rows *rows)
 {
     rows->now_s = seconds();
     if (trib_ranks_each(top->pid, take, rows) != TRIB_OK || rows->no_memory)
@@ -132,7 +132,7 @@ static void begin_second(struct rows *rows)
         struct row r = rows->list[i];
         if (r.now_s < rows->now_s)
             continue;
-        r.looks = r.busy = r.awaited = 0;
+        r.samples = r.busy = r.awaited = 0;
         r.first_number = r.number;
         r.first_moved = r.sent + r.received;
         r.first_s = r.now_s;
@@ -141,16 +141,16 @@ static void begin_second(struct rows *rows)
     rows->n = n;
 }
 
-static bool look_for_a_second(const struct top *top, struct rows *rows)
+static bool sample_second(const struct top *top, struct rows *rows)
 {
-    const struct timespec pause = {0, SECOND_NS / LOOKS};
+    const struct timespec pause = {0, SECOND_NS / SAMPLES};
 
-    if (!rows->n && !look(top, rows))
+    if (!rows->n && !take_sample(top, rows))
         return false;
     begin_second(rows);
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < SAMPLES; i++) {
         nanosleep(&pause, NULL);
-        if (!look(top, rows))
+        if (!take_sample(top, rows))
             return false;
     }
     return true;
@@ -175,7 +175,7 @@ static double bytes_of(const struct row *r)
 
 static double percent_of(const struct row *r)
 {
-    return r->looks ? 100.0 * r->busy / r->looks : 0;
+    return r->samples ? 100.0 * r->busy / r->samples : 0;
 }
 
 /* Return the rank of the communicator that others waited for most, or NULL. */
@@ -245,14 +245,15 @@ static int print_json(const struct rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *r = &rows->list[i];
         json_array_append_new(
-            list, json_pack("{s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:s,s:b,s:f,s:f,s:f,s:f,s:b}",
-                            "rank", r->rank, "ranks", r->ranks, "pid", r->pid,
-                            "root_pid", r->root_pid, "host", r->host, "root_host",
-                            r->root_host, "part", r->part, "text", r->text, "stopped",
-                            r->stopped, "operations_per_s", operations_of(r),
-                            "bytes_per_s", bytes_of(r), "inside_percent", percent_of(r),
-                            "awaited", r->looks ? (double)r->awaited / r->looks : 0.0,
-                            "straggler", straggler(rows, r) == r));
+            list,
+            json_pack("{s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:s,s:b,s:f,s:f,s:f,s:f,s:b}",
+                      "rank", r->rank, "ranks", r->ranks, "pid", r->pid, "root_pid",
+                      r->root_pid, "host", r->host, "root_host", r->root_host, "part",
+                      r->part, "text", r->text, "stopped", r->stopped,
+                      "operations_per_s", operations_of(r), "bytes_per_s", bytes_of(r),
+                      "inside_percent", percent_of(r), "awaited",
+                      r->samples ? (double)r->awaited / r->samples : 0.0, "straggler",
+                      straggler(rows, r) == r));
     }
     return info_print_json("ranks", list) ? 0 : 1;
 }
@@ -327,7 +328,7 @@ static int show(const struct top *top)
     struct rows rows = {0};
     bool ok;
 
-    while ((ok = look_for_a_second(top, &rows)) && !top->once && !top->json) {
+    while ((ok = sample_second(top, &rows)) && !top->once && !top->json) {
         fputs("\033[H\033[J", stdout);
         print_rows(&rows, tool_terminal_width(STDOUT_FILENO));
     }

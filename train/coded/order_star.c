@@ -197,7 +197,7 @@ trib_status_t trib_order_star_give(struct trib_order_star *s, const void *data,
 }
 
 /* Poll one rank; return true if it has answered the newest order. */
-static bool look(struct trib_order_star *s, int rank)
+static bool poll_rank(struct trib_order_star *s, int rank)
 {
     struct trib_order_peer *p = &s->peers[rank];
     const trib_status_t st = trib_request_test(p->answered);
@@ -237,7 +237,7 @@ bool trib_order_star_next(struct trib_order_star *s, int *rank_out,
         for (int i = 1; i < s->ranks; i++) {
             if (!s->peers[i].busy)
                 continue;
-            if (look(s, i)) {
+            if (poll_rank(s, i)) {
                 *rank_out = i;
                 *data_out = s->peers[i].answer;
                 return true;

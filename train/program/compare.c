@@ -93,7 +93,7 @@ static int check_words(const struct train_args *args)
 
 /* Check for tribd. Rows that need it are skipped if it is missing, unless --service
  * names one. */
-static void look_for_tribd(struct compare *c)
+static void check_for_tribd(struct compare *c)
 {
     char why[128];
 
@@ -106,7 +106,7 @@ static int select_rows(struct compare *c)
 {
     const struct compare_row *row;
 
-    look_for_tribd(c);
+    check_for_tribd(c);
     c->stragglers = c->given->n_words == 1 || says(c->given, is_stragglers);
 
     for (int i = 0; (row = compare_row_at(i)) && c->n < COMPARE_ROWS_MAX; i++) {

@@ -265,7 +265,7 @@ static double evaluate(const struct coded *c, const float *weights)
     return 100 * right / all;
 }
 
-static int look_back(struct coded *c)
+static int evaluate_kept(struct coded *c)
 {
     struct train_result *result = c->result;
     double *plain = calloc(c->n, sizeof(*plain));
@@ -314,7 +314,7 @@ static int count(struct coded *c, double took, double fetched)
     result->value = evaluate(c, c->weights);
     result->hash = train_hash(c->weights, c->n * sizeof(float));
     result->identical = true; /* only one rank has the result */
-    return look_back(c);
+    return evaluate_kept(c);
 }
 
 /* --- life cycle --- */

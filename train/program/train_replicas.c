@@ -151,7 +151,7 @@ static int gradient(trib_replica_t *replica, const float *params, const void *sa
     return 0;
 }
 
-static int look(trib_replica_t *replica);
+static int record_progress(trib_replica_t *replica);
 
 static int step(trib_replica_t *replica, void *samples)
 {
@@ -161,7 +161,7 @@ static int step(trib_replica_t *replica, void *samples)
 
     (void)samples; /* passed to gradient, share by share */
     r->step_s += train_seconds() - begin;
-    return code != 0 || trib_replica_id(replica) != 0 ? code : look(replica);
+    return code != 0 || trib_replica_id(replica) != 0 ? code : record_progress(replica);
 }
 
 /* --- results --- */
@@ -186,7 +186,7 @@ static double wire_bytes(trib_replica_t *replica, const trib_trainer_stats_t *tr
 }
 
 /* Show the progress of replica 0, and evaluate at points of the curve. */
-static int look(trib_replica_t *replica)
+static int record_progress(trib_replica_t *replica)
 {
     struct replica *r = own(replica);
     struct train_result *result = r->of->result;

@@ -199,7 +199,7 @@ static int evaluate(struct rank *r, double *value_out)
 
 /* Add a point at steps 1, 2, 4, 7, 11, … (even on a logarithmic axis) and at the last
  * step. */
-static int look(struct rank *r)
+static int add_point(struct rank *r)
 {
     struct train_result *result = r->result;
     struct train_point *point = &result->points[result->n_points];
@@ -371,7 +371,7 @@ static int run(struct rank *r)
             r->untimed_update_s = update_seconds(r);
             r->step_s = r->library_s = 0;
         }
-        if (train_step(r) != 0 || look(r) != 0)
+        if (train_step(r) != 0 || add_point(r) != 0)
             return -1;
         if (r->rank == 0)
             show(r);

@@ -102,7 +102,7 @@ trib_status_t trib_fault_split(struct trib_replica *r, trib_comm_t *of, int colo
 
 /* A failed communicator is the cause; the return code of the program's function is a
  * consequence. */
-static trib_status_t look_at_comms(struct trib_replica *r)
+static trib_status_t check_comms(struct trib_replica *r)
 {
     trib_comm_t *const comms[] = {r->sync, r->model, r->pipeline, r->all, r->world};
 
@@ -120,7 +120,7 @@ trib_status_t trib_fault_callback(struct trib_replica *r, const char *function,
 {
     if (r->err.status != TRIB_OK)
         return r->err.status;
-    if (look_at_comms(r) != TRIB_OK)
+    if (check_comms(r) != TRIB_OK)
         return r->err.status;
     for (int i = 0; i < r->n_trainers; i++) {
         const char *text = trib_trainer_error(r->trainers[i].trainer);

@@ -96,7 +96,7 @@ static trib_status_t call(struct trib_replica *r, const char *name, trib_replica
 
 /* With shares, refuse a step that the trainer made without trib_replica_train: its
  * gradient was not summed. */
-static trib_status_t look_for_steps(struct trib_replica *r)
+static trib_status_t check_steps(struct trib_replica *r)
 {
     for (int i = 0; i < r->n_trainers && r->of->kind.shares > 0; i++) {
         trib_trainer_stats_t stats = {.size = sizeof(stats)};
@@ -126,7 +126,7 @@ static trib_status_t step(struct trib_replica *r)
     r->in_step = false;
     if (code != 0)
         return trib_fault_callback(r, "step", code);
-    return r->err.status == TRIB_OK ? look_for_steps(r) : r->err.status;
+    return r->err.status == TRIB_OK ? check_steps(r) : r->err.status;
 }
 
 static trib_status_t finish_trainers(struct trib_replica *r)
