@@ -50,9 +50,9 @@ static int translate(int pid)
     if (fd < 0)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-    bool told = trib_file_field("", path, "Pid", true, text, sizeof(text));
+    bool found = trib_file_field("", path, "Pid", true, text, sizeof(text));
     close(fd);
-    int number = told ? atoi(text) : 0;
+    int number = found ? atoi(text) : 0;
     return number > 0 ? number : 0;
 }
 

@@ -157,8 +157,8 @@ static trib_status_t check_block(struct user_exchange *u, int r)
                          mine->library);
     if (b->head.size != mine->size)
         return trib_fail(u->err, TRIB_ERR_MISMATCH,
-                         "%s was told of %u ranks, and rank %d of %d: give all the "
-                         "same trib_opts_t.ranks",
+                         "%s was started with %u ranks, rank %d with %d: set the same "
+                         "trib_opts_t.ranks on all ranks",
                          name, b->head.size, u->self.rank, u->size);
     if (b->head.status != TRIB_OK) {
         snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, b->body);

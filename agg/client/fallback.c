@@ -45,7 +45,7 @@ static void dispose_agg_comm(struct trib_offload *o)
 
 /* Notify lost ranks, which may still run, that the job continues without them. Some are
  * connected only on `dup`. */
-static void tell_lost(struct trib_comm *dup, const bool *lost)
+static void notify_lost(struct trib_comm *dup, const bool *lost)
 {
     struct trib_engine *e = &dup->engine;
     bool *which = calloc((size_t)e->size, sizeof(*which));
@@ -61,8 +61,8 @@ static void tell_lost(struct trib_comm *dup, const bool *lost)
 
 void trib_offload_continues(struct trib_comm *comm, const bool *lost)
 {
-    tell_lost(comm->offload->fallback_comm, lost);
-    tell_lost(comm->offload->control_comm, lost);
+    notify_lost(comm->offload->fallback_comm, lost);
+    notify_lost(comm->offload->control_comm, lost);
 }
 
 static void forget(struct trib_offload *o)

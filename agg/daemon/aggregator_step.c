@@ -114,7 +114,7 @@ bool aggregator_step(struct aggregator *agg)
 }
 
 /* Notify all ranks: only rank 0 has a control connection. */
-static void tell_ranks(struct aggregator *agg, const char *why)
+static void notify_ranks(struct aggregator *agg, const char *why)
 {
     struct trib_engine *e = &agg->comm->engine;
     char text[400];
@@ -137,7 +137,7 @@ void aggregator_dispose(struct aggregator *agg)
         snprintf(agg->why, sizeof(agg->why), "%s",
                  notice[0] ? notice : "the service is shutting down");
     if (agg->why[0] && (notice[0] || atomic_load(&agg->draining)))
-        tell_ranks(agg, agg->why);
+        notify_ranks(agg, agg->why);
     if (agg->comm->engine.failed)
         trib_engine_notify_failure(&agg->comm->engine);
     agg->comm->engine.notifies_later = false;

@@ -248,7 +248,7 @@ static bool may_publish(struct store_job *job)
 }
 
 /* Pass a result to the thread's ranks that wait for it. */
-static void tell_kept(struct store_thread *t, const struct store_kept *kept)
+static void report_kept(struct store_thread *t, const struct store_kept *kept)
 {
     struct store_job *job = t->job;
 
@@ -276,7 +276,7 @@ static void hear_kept(struct store_thread *t)
             kept = job->kept[t->kept_seen++ % STORE_KEPT_MAX];
         pthread_mutex_unlock(&job->mutex);
         if (news)
-            tell_kept(t, &kept);
+            report_kept(t, &kept);
     }
 }
 
@@ -293,7 +293,7 @@ static void take_orders(struct store_thread *t)
             continue;
         t->ordered = true;
         if (store_keeper_give(job->keeper, &what, &kept))
-            tell_kept(t, &kept);
+            report_kept(t, &kept);
     }
 }
 

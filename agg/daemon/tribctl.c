@@ -300,8 +300,8 @@ static int show(const struct settings *s, void (*print)(const json_t *status))
 }
 
 /* Send the line "VERB WHAT WHY". */
-static int tell(const struct settings *s, const char *verb, const char *what,
-                const char *why)
+static int send_command(const struct settings *s, const char *verb, const char *what,
+                        const char *why)
 {
     struct trib_error err = {0};
     char line[CTL_LINE], answer[CTL_LINE + 16];
@@ -347,11 +347,11 @@ static int run(const struct settings *s, int argc, char **argv)
     if (argc == 1 && strcmp(verb, "snapshots") == 0)
         return show(s, print_snapshots);
     if (argc == 1 && strcmp(verb, "drain") == 0)
-        return tell(s, verb, "", "");
+        return send_command(s, verb, "", "");
     if (forget && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
-        return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
+        return send_command(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (kick && (argc == 2 || argc == 3) && argv[1][0] && !strchr(argv[1], ' '))
-        return tell(s, verb, argv[1], argc == 3 ? argv[2] : "");
+        return send_command(s, verb, argv[1], argc == 3 ? argv[2] : "");
     if (!argc)
         fputs("tribctl: missing command: status, jobs, snapshots, drain, kick JOB or "
               "forget JOB\n",

@@ -63,12 +63,12 @@ bool tmpi_has_outsiders(const struct tmpi_attached *a)
  * GPU memory, so MPI does the calls of all ranks. */
 static bool has_device(const struct tmpi_attached *a)
 {
-    static atomic_bool told;
+    static atomic_bool warned;
     int mine = tmpi_has_device(), most = 1;
 
     if (tmpi_next.Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, a->handle) || !most)
         return most;
-    if (a->rank == 0 && !atomic_exchange(&told, true))
+    if (a->rank == 0 && !atomic_exchange(&warned, true))
         fprintf(stderr,
                 "tributary: mpi: communicator %s has ranks that use a GPU: MPI "
                 "handles its calls, because buffers may be in GPU memory\n",

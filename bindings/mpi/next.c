@@ -89,9 +89,9 @@ void tmpi_check_caller(const void *address)
 
 int tmpi_lacks(const char *name)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
 
-    if (!atomic_flag_test_and_set(&told))
+    if (!atomic_flag_test_and_set(&warned))
         fprintf(stderr, "tributary: mpi: the program calls %s, which its MPI lacks\n",
                 name);
     tmpi_next.Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_UNSUPPORTED_OPERATION);

@@ -34,7 +34,7 @@
 #define MS UINT64_C(1000000)
 /* Extra time for the server, which knows better which rank failed, to report first. */
 #define MARGIN_MS 500
-#define FAREWELL_MS 1000 /* time to report why this rank fails */
+#define LINGER_MS 1000 /* time to report why this rank fails */
 
 static bool tcp_accepts(const char *root)
 {
@@ -262,9 +262,9 @@ static void tcp_fail(struct trib_boot *b, const char *why)
     struct trib_tcp_failure failure = {
         .status = trib_idle_answer(t->idle) ? TRIB_ERR_ABORTED : TRIB_ERR_PEER_LOST};
 
-    if (t->fd < 0 || t->said_failure)
+    if (t->fd < 0 || t->sent_failure)
         return;
-    t->said_failure = true;
+    t->sent_failure = true;
     set_busy(t, true);
     if (sizeof(t->out) - t->out_len >= TRIB_TCP_SMALL_BYTES) {
         snprintf(failure.text, sizeof(failure.text), "%s", why);
@@ -275,10 +275,10 @@ static void tcp_fail(struct trib_boot *b, const char *why)
 }
 
 /* Deliver the last frame: close() with unread input would discard it. */
-static void say_farewell(struct trib_tcp_client *t)
+static void linger(struct trib_tcp_client *t)
 {
     uint64_t deadline =
-        trib_deadline_ms(trib_idle_answer(t->idle) ? TRIB_TCP_ABORT_MS : FAREWELL_MS);
+        trib_deadline_ms(trib_idle_answer(t->idle) ? TRIB_TCP_ABORT_MS : LINGER_MS);
 
     while (!trib_deadline_passed(deadline)) {
         if (trib_tcp_client_flush(t) || (t->out_len == 0 && trib_sockets_sent(t->fd)))
@@ -303,8 +303,8 @@ static void tcp_close(struct trib_boot *b)
     stop_ticker(t);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
-    if (t->said_failure)
-        say_farewell(t);
+    if (t->sent_failure)
+        linger(t);
     tcp_free(t);
 }
 

@@ -38,7 +38,7 @@ struct trib_tcp_client {
     uint32_t exchange;
     struct trib_proof proof; /* TRIB_PROOF_NEW: no secret; or on rank 0 */
     bool welcome; /* the server accepted our HELLO */
-    bool said_failure; /* fail() has been called */
+    bool sent_failure; /* fail() has been called */
     uint64_t heard; /* time of rank 0's last bytes, or of the connection */
     uint64_t deadline; /* last resort; the server decides earlier */
     uint64_t ticked;

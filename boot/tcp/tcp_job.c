@@ -26,7 +26,7 @@ void trib_tcp_fail_all(struct trib_tcp_server *s, trib_status_t status, const ch
     va_end(args);
     for (int i = 0; i < trib_tcp_conns(s); i++)
         if (s->conns[i].fd >= 0 && s->conns[i].hello)
-            s->conns[i].tell |= TRIB_TELL_FAIL;
+            s->conns[i].pending |= TRIB_SEND_FAIL;
 }
 
 void trib_tcp_close_listeners(struct trib_tcp_server *s)
@@ -42,7 +42,7 @@ void trib_tcp_drop(struct trib_tcp_conn *c)
     c->fd = -1;
     c->hello = false;
     c->proof.step = TRIB_PROOF_NEW;
-    c->tell = 0;
+    c->pending = 0;
     c->out_len = 0;
 }
 
@@ -99,11 +99,11 @@ void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
             blame_gone(s, c->who.rank, &c->who);
     }
     if (c->own) {
-        int ms = s->failed ? TRIB_TCP_FAREWELL_MS : s->opts.stop_timeout_ms;
+        int ms = s->failed ? TRIB_TCP_LINGER_MS : s->opts.stop_timeout_ms;
         if (s->failed && s->failure.status == TRIB_ERR_ABORTED)
             ms = TRIB_TCP_ABORT_MS;
         s->leaving = true;
-        s->farewell = trib_deadline_later(s->now, trib_limit_ns(ms));
+        s->linger_until = trib_deadline_later(s->now, trib_limit_ns(ms));
     }
     trib_tcp_drop(c);
 }
@@ -135,7 +135,7 @@ static bool begin_exchange(struct trib_tcp_server *s,
 static void end_exchange(struct trib_tcp_server *s)
 {
     for (int i = 0; i < s->size; i++)
-        s->ranks[i]->tell |= TRIB_TELL_RESULT;
+        s->ranks[i]->pending |= TRIB_SEND_RESULT;
     s->contributed = 0;
     s->exchange++;
 }
@@ -184,8 +184,9 @@ static bool check_hello(struct trib_tcp_server *s, const struct trib_tcp_hello *
     if (hello->size != s->size) {
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
-            "%s was told of %d ranks, %s of %d: give all the same TRIB_SIZE", who,
-            hello->size, trib_rank_name_format(&s->opts.self.who, other), s->size);
+            "%s was started with %d ranks, %s with %d: set the same TRIB_SIZE on all "
+            "ranks",
+            who, hello->size, trib_rank_name_format(&s->opts.self.who, other), s->size);
     } else if (hello->who.rank >= s->size) {
         trib_tcp_fail_all(
             s, TRIB_ERR_MISMATCH,
@@ -246,11 +247,11 @@ static void seat(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     }
     if (!check_hello(s, hello)) {
         c->hello = true;
-        c->tell = TRIB_TELL_FAIL;
+        c->pending = TRIB_SEND_FAIL;
         return;
     }
     c->hello = true;
-    c->tell = TRIB_TELL_WELCOME;
+    c->pending = TRIB_SEND_WELCOME;
     s->ranks[c->who.rank] = c;
     if (++s->joined == s->size)
         trib_tcp_close_listeners(s);
@@ -283,7 +284,7 @@ static void challenge(struct trib_tcp_server *s, struct trib_tcp_conn *c,
     c->said = *hello;
     c->proof = trib_tcp_proof(hello);
     if (trib_proof_challenge(&s->opts.secret, &c->proof, &c->challenge))
-        c->tell = TRIB_TELL_CHALLENGE;
+        c->pending = TRIB_SEND_CHALLENGE;
     else
         trib_tcp_fail_all(s, TRIB_ERR_SYSTEM,
                           "rank 0 has no random bytes: getrandom: %m");

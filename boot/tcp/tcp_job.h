@@ -20,18 +20,18 @@
 #define TRIB_TCP_UNAUTHENTICATED_MAX 64
 #define TRIB_TCP_MS UINT64_C(1000000)
 /* Time for ranks that connect only to receive the error. */
-#define TRIB_TCP_FAREWELL_MS 1000
+#define TRIB_TCP_LINGER_MS 1000
 
 /*
  * Messages pending for a rank, in this order. Bits instead of a queue: each message is
  * pending at most once, so a rank that does not read consumes no memory.
  */
 enum {
-    TRIB_TELL_WELCOME = 1,
-    TRIB_TELL_RESULT = 2,
-    TRIB_TELL_FAIL = 4,
-    TRIB_TELL_TICK = 8,
-    TRIB_TELL_CHALLENGE = 16, /* sent first, to a connection not yet authenticated */
+    TRIB_SEND_WELCOME = 1,
+    TRIB_SEND_RESULT = 2,
+    TRIB_SEND_FAIL = 4,
+    TRIB_SEND_TICK = 8,
+    TRIB_SEND_CHALLENGE = 16, /* sent first, to a connection not yet authenticated */
 };
 
 struct trib_tcp_conn {
@@ -46,7 +46,7 @@ struct trib_tcp_conn {
     uint64_t heard; /* time of the last received bytes; before HELLO, of the
                      * connection */
     uint32_t exchange; /* last exchange it contributed to */
-    unsigned tell;
+    unsigned pending;
     const uint8_t *out; /* being sent: points into small, or to the shared result */
     size_t out_len;
     size_t in_len;
@@ -62,7 +62,7 @@ struct trib_tcp_server {
     struct trib_tcp_conn *conns; /* trib_tcp_conns of them */
     struct trib_tcp_conn **ranks; /* indexed by rank; NULL: has not joined */
     bool *gone; /* indexed by rank: its connection has closed */
-    bool *told; /* indexed by rank: has received the failure */
+    bool *notified; /* indexed by rank: has received the failure */
     bool *missing; /* indexed by rank, for error messages */
     struct pollfd *polls; /* open descriptors only, as poll() limits their number */
     int *polled; /* index of the listener or connection of each of `polls` */
@@ -85,7 +85,7 @@ struct trib_tcp_server {
     bool failed;
     struct trib_tcp_failure failure;
     bool leaving; /* rank 0 has closed its end */
-    uint64_t farewell;
+    uint64_t linger_until;
     uint64_t deadline; /* deadline of the current exchange */
     uint64_t now;
     uint64_t ticked;

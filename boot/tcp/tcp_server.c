@@ -67,23 +67,23 @@ static void read_conn(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 static bool next_out(struct trib_tcp_server *s, struct trib_tcp_conn *c)
 {
     c->out = c->small;
-    if (c->tell & TRIB_TELL_CHALLENGE) {
-        c->tell &= ~(unsigned)TRIB_TELL_CHALLENGE;
+    if (c->pending & TRIB_SEND_CHALLENGE) {
+        c->pending &= ~(unsigned)TRIB_SEND_CHALLENGE;
         c->out_len = trib_tcp_put_challenge(c->small, &c->challenge);
-    } else if (c->tell & TRIB_TELL_WELCOME) {
-        c->tell &= ~(unsigned)TRIB_TELL_WELCOME;
+    } else if (c->pending & TRIB_SEND_WELCOME) {
+        c->pending &= ~(unsigned)TRIB_SEND_WELCOME;
         c->out_len = trib_tcp_put_hello(c->small, TRIB_TCP_WELCOME, &s->opts.self);
-    } else if (c->tell & TRIB_TELL_RESULT) {
-        c->tell &= ~(unsigned)TRIB_TELL_RESULT;
+    } else if (c->pending & TRIB_SEND_RESULT) {
+        c->pending &= ~(unsigned)TRIB_SEND_RESULT;
         c->out = s->results[c->exchange & 1];
         c->out_len = s->result_len[c->exchange & 1];
-    } else if (c->tell & TRIB_TELL_FAIL) {
-        c->tell &= ~(unsigned)TRIB_TELL_FAIL;
+    } else if (c->pending & TRIB_SEND_FAIL) {
+        c->pending &= ~(unsigned)TRIB_SEND_FAIL;
         if (c->who.rank < s->size)
-            s->told[c->who.rank] = true;
+            s->notified[c->who.rank] = true;
         c->out_len = trib_tcp_put_fail(c->small, &s->failure);
-    } else if (c->tell & TRIB_TELL_TICK) {
-        c->tell &= ~(unsigned)TRIB_TELL_TICK;
+    } else if (c->pending & TRIB_SEND_TICK) {
+        c->pending &= ~(unsigned)TRIB_SEND_TICK;
         c->out_len = trib_tcp_put_head(c->small, TRIB_TCP_TICK, 0, 0);
     }
     return c->out_len > 0;
@@ -273,8 +273,8 @@ static void check_times(struct trib_tcp_server *s)
         }
         if (!s->failed)
             check_silence(s, c);
-        if (tick && !c->out_len && !c->tell)
-            c->tell = TRIB_TELL_TICK;
+        if (tick && !c->out_len && !c->pending)
+            c->pending = TRIB_SEND_TICK;
     }
 }
 
@@ -295,15 +295,15 @@ static bool may_leave(const struct trib_tcp_server *s)
 {
     if (!s->leaving)
         return false;
-    if (s->now >= s->farewell)
+    if (s->now >= s->linger_until)
         return true;
     for (int i = 0; s->failed && i < s->size; i++)
-        if (!s->told[i] && !s->gone[i])
+        if (!s->notified[i] && !s->gone[i])
             return false;
     for (int i = 0; i < trib_tcp_conns(s); i++) {
         const struct trib_tcp_conn *c = &s->conns[i];
         if (c->fd >= 0 && c->hello &&
-            (c->out_len || c->tell & ~(unsigned)TRIB_TELL_TICK ||
+            (c->out_len || c->pending & ~(unsigned)TRIB_SEND_TICK ||
              !trib_sockets_sent(c->fd)))
             return false;
     }
@@ -319,7 +319,7 @@ static int fill_polls(struct trib_tcp_server *s)
     s->n_polled_listeners = n;
     for (int i = 0; i < trib_tcp_conns(s); i++) {
         const struct trib_tcp_conn *c = &s->conns[i];
-        short events = (short)(POLLIN | (c->out_len || c->tell ? POLLOUT : 0));
+        short events = (short)(POLLIN | (c->out_len || c->pending ? POLLOUT : 0));
         if (c->fd < 0)
             continue;
         s->polled[n] = i;
@@ -379,7 +379,7 @@ static void server_free(struct trib_tcp_server *s)
     free(s->conns);
     free(s->ranks);
     free(s->gone);
-    free(s->told);
+    free(s->notified);
     free(s->missing);
     free(s->polls);
     free(s->polled);
@@ -394,13 +394,13 @@ static bool server_alloc(struct trib_tcp_server *s)
     s->conns = calloc(conns, sizeof(*s->conns));
     s->ranks = calloc(size, sizeof(struct trib_tcp_conn *));
     s->gone = calloc(size, sizeof(*s->gone));
-    s->told = calloc(size, sizeof(*s->told));
+    s->notified = calloc(size, sizeof(*s->notified));
     s->missing = calloc(size, sizeof(*s->missing));
     s->polls = calloc(conns + TRIB_TCP_LISTENERS_MAX, sizeof(*s->polls));
     s->polled = calloc(conns + TRIB_TCP_LISTENERS_MAX, sizeof(*s->polled));
     for (size_t i = 0; s->conns && i < conns; i++)
         s->conns[i].fd = -1;
-    return s->conns && s->ranks && s->gone && s->told && s->missing && s->polls &&
+    return s->conns && s->ranks && s->gone && s->notified && s->missing && s->polls &&
            s->polled;
 }
 

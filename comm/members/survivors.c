@@ -211,7 +211,7 @@ static void tell(struct trib_survivors *s, int peer, uint64_t now)
 }
 
 /* Report to all ranks, including those in the set that can still receive. */
-static void tell_all(struct trib_survivors *s)
+static void notify_all(struct trib_survivors *s)
 {
     const uint64_t now = trib_now_ns();
 
@@ -320,7 +320,7 @@ static bool step(struct trib_survivors *s)
     }
     check_eviction(s);
     update_sureness(s);
-    tell_all(s);
+    notify_all(s);
     return s->moved != before;
 }
 

@@ -42,7 +42,7 @@ struct mover {
 };
 
 /* A message to all ranks. */
-struct told {
+struct plan_message {
     struct trib_offer offer;
     uint32_t rank; /* in the old plan's communicator */
     int32_t timeout_ms;
@@ -85,7 +85,7 @@ static trib_status_t check_from(const struct mover *c)
                : TRIB_OK;
 }
 
-static void describe(const struct trib_plan *from, struct told *t)
+static void describe(const struct trib_plan *from, struct plan_message *t)
 {
     const trib_desc_t *d = &from->asked->desc;
     const char *texts[TRIB_ASKED_TEXTS];
@@ -114,7 +114,7 @@ static void describe(const struct trib_plan *from, struct told *t)
     }
 }
 
-static trib_status_t prepare(const struct mover *c, struct told *mine)
+static trib_status_t prepare(const struct mover *c, struct plan_message *mine)
 {
     if (!c->from)
         return TRIB_OK;
@@ -127,7 +127,8 @@ static trib_status_t prepare(const struct mover *c, struct told *mine)
 
 /* ---- common decision ------------------------------------------------------------- */
 
-static trib_status_t compare(const struct mover *c, const struct told *all, int first)
+static trib_status_t compare(const struct mover *c, const struct plan_message *all,
+                             int first)
 {
     const struct description *a = &all[first].plan;
 
@@ -147,7 +148,7 @@ static trib_status_t compare(const struct mover *c, const struct told *all, int 
 }
 
 /* Return the old root's rank in this communicator. */
-static trib_status_t find_root(const struct mover *c, const struct told *all,
+static trib_status_t find_root(const struct mover *c, const struct plan_message *all,
                                const struct description *plan, int *root_out)
 {
     *root_out = 0;
@@ -166,10 +167,10 @@ static trib_status_t find_root(const struct mover *c, const struct told *all,
                           c->call, plan->root, trib_coll_name((trib_coll_t)plan->coll));
 }
 
-static trib_status_t make(const struct mover *c, const struct told *all, int first,
-                          struct trib_plan **plan_out)
+static trib_status_t make(const struct mover *c, const struct plan_message *all,
+                          int first, struct trib_plan **plan_out)
 {
-    const struct told *mine = &all[c->comm->engine.rank];
+    const struct plan_message *mine = &all[c->comm->engine.rank];
     const struct description *plan = &all[first].plan;
     const char *texts[TRIB_ASKED_TEXTS];
     trib_desc_t d = TRIB_DESC_INIT;
@@ -202,7 +203,7 @@ static trib_status_t make(const struct mover *c, const struct told *all, int fir
 static trib_status_t move_by(const struct mover *c, trib_status_t status,
                              struct trib_plan **plan_out)
 {
-    struct told mine = {.offer.status = status};
+    struct plan_message mine = {.offer.status = status};
     struct trib_offers o = {
         .comm = c->comm, .call = c->call, .what = "an old one", .bytes = sizeof(mine)};
 

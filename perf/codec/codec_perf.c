@@ -51,7 +51,7 @@ static bool make_codecs(const char *const *texts, size_t n, struct trib_codec **
 
 static bool measure_size(const struct codec_args *args,
                          struct trib_codec *const *codecs, size_t n_codecs,
-                         size_t bytes, size_t *told, struct perf_output *report)
+                         size_t bytes, size_t *n_done, struct perf_output *report)
 {
     const size_t n = bytes / sizeof(float);
     float *x = codec_input_new(args, n, stderr);
@@ -61,7 +61,7 @@ static bool measure_size(const struct codec_args *args,
     for (size_t i = 0; ok && i < n_codecs; i++) {
         struct codec_result result;
         struct trib_error err = {0};
-        tool_ticker_part((*told)++, n_codecs * args->sizes.n);
+        tool_ticker_part((*n_done)++, n_codecs * args->sizes.n);
         if (codec_measure(args, codecs[i], &vector, &result, &err)) {
             tool_ticker_hide();
             codec_report_add(report, &result);
@@ -80,7 +80,7 @@ static int measure_all(const struct codec_args *args, struct trib_codec *const *
     char why[4352];
     struct perf_output report;
     bool ok = true;
-    size_t told = 0;
+    size_t n_done = 0;
 
     if (!codec_report_open(&report, args, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);
@@ -88,7 +88,8 @@ static int measure_all(const struct codec_args *args, struct trib_codec *const *
     }
     tool_ticker_begin("trib-perf codec: codecs and sizes");
     for (size_t i = 0; ok && i < args->sizes.n; i++)
-        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], &told, &report);
+        ok = measure_size(args, codecs, n_codecs, args->sizes.bytes[i], &n_done,
+                          &report);
     tool_ticker_end();
     if (ok && !codec_report_finish(&report, args, why, sizeof(why))) {
         fprintf(stderr, "trib-perf: %s.\n", why);

@@ -85,7 +85,7 @@ TEST(test_conversation)
     assert_string_equal(theirs.host, "a");
     assert_ok(put_wire_receive(&far, PUT_HELLO, &theirs, sizeof(theirs), until));
     assert_ok(put_wire_send(&l.wire, PUT_PHASE, &phase, sizeof(phase), until));
-    assert_ok(put_wire_look(&far));
+    assert_ok(put_wire_check(&far));
     assert_ok(put_wire_receive_any(&far, &kind, &got, until));
     assert_int_equal(kind, PUT_PHASE);
     assert_memory_equal(&got, &phase, sizeof(got));
@@ -154,9 +154,9 @@ TEST(test_wrong_messages)
     line_open(&l);
     struct put_head head = {.magic = MAGIC + 1, .kind = PUT_READY};
     say(&l, &head, sizeof(head));
-    assert_status(put_wire_receive(&l.wire, PUT_READY, NULL, 0,
-                                   trib_deadline_ms(LONG_MS)),
-                  TRIB_ERR_PROTOCOL);
+    assert_status(
+        put_wire_receive(&l.wire, PUT_READY, NULL, 0, trib_deadline_ms(LONG_MS)),
+        TRIB_ERR_PROTOCOL);
     line_close(&l);
     line_open(&l);
     say_head(&l, PUT_HELLO, 8); /* no room for a version */
@@ -181,16 +181,16 @@ TEST(test_end)
     struct line l;
 
     line_open(&l);
-    assert_ok(put_wire_look(&l.wire));
+    assert_ok(put_wire_check(&l.wire));
     say_head(&l, PUT_PLACE, sizeof(struct put_place));
     hang_up(&l);
-    assert_ok(put_wire_look(&l.wire)); /* there is something to read */
+    assert_ok(put_wire_check(&l.wire)); /* there is something to read */
     struct put_place place;
     assert_status(put_wire_receive(&l.wire, PUT_PLACE, &place, sizeof(place),
                                    trib_deadline_ms(LONG_MS)),
                   TRIB_ERR_PEER_LOST);
     assert_said(&l, "host1:7100 closed the connection");
-    assert_status(put_wire_look(&l.wire), TRIB_ERR_PEER_LOST);
+    assert_status(put_wire_check(&l.wire), TRIB_ERR_PEER_LOST);
     line_close(&l);
 }
 
@@ -204,7 +204,7 @@ TEST(test_failure)
     line_open(&l);
     put_wire_open(&far, l.other, "far", &err);
     put_wire_fail(&far, "no such\tdevice");
-    assert_status(put_wire_look(&l.wire), TRIB_ERR_PEER_LOST);
+    assert_status(put_wire_check(&l.wire), TRIB_ERR_PEER_LOST);
     assert_string_equal(l.err.text, "host1:7100: no such?device");
     line_close(&l);
 }

@@ -38,7 +38,7 @@ struct supervisor {
     int live;
     int code; /* exit code of the first failure */
     int signals; /* number of SIGINT and SIGTERM received */
-    bool told[2]; /* a broken sink has been reported */
+    bool reported[2]; /* a broken sink has been reported */
     bool deaf; /* output is lost: do not report ranks killed by SIGPIPE */
     int signal_fd;
     char input[4096]; /* terminal input on its way to rank 0 */
@@ -234,7 +234,7 @@ static void sink_broke(struct supervisor *s, int which)
 {
     const int error = s->job.sinks[which].broken;
 
-    s->told[which] = true;
+    s->reported[which] = true;
     s->deaf = true;
     run_close_streams(&s->job, &s->job.sinks[which]);
     if (error != EPIPE)
@@ -250,7 +250,7 @@ static void write_sinks(struct supervisor *s)
 {
     for (int i = 0; i < 2; i++) {
         run_sink_write(&s->job.sinks[i]);
-        if (s->job.sinks[i].broken && !s->told[i])
+        if (s->job.sinks[i].broken && !s->reported[i])
             sink_broke(s, i);
     }
 }

@@ -365,8 +365,8 @@ static void gradient_of_samples(void *arg, int number, const float *partition,
     }
 }
 
-static trib_status_t told(struct trib_linear_model *m, const trib_coded_t *c,
-                          trib_status_t st)
+static trib_status_t copy_error(struct trib_linear_model *m, const trib_coded_t *c,
+                                trib_status_t st)
 {
     trib_error_clear(&m->err);
     return st == TRIB_OK ? TRIB_OK : trib_fail(&m->err, st, "%s", trib_coded_error(c));
@@ -394,8 +394,8 @@ static trib_status_t multiply_slopes(struct trib_linear_model *m, bool leads,
         m->r[i] = (float)(sign * slope);
     }
     *loss_out = loss;
-    return told(m, m->features,
-                trib_coded_multiply(for_work(m, m->features), m->r, m->g));
+    return copy_error(m, m->features,
+                      trib_coded_multiply(for_work(m, m->features), m->r, m->g));
 }
 
 trib_status_t trib_linear_model_gradient(struct trib_linear_model *m, float *weights,
@@ -412,7 +412,7 @@ trib_status_t trib_linear_model_gradient(struct trib_linear_model *m, float *wei
                                  leads ? m->columns : 0, m->g, m->columns + 1);
     else
         st = trib_coded_multiply(first, leads ? weights : NULL, m->z);
-    st = told(m, first, st);
+    st = copy_error(m, first, st);
     *taken_out = !leads && st == TRIB_OK && first->taken;
     if (*taken_out)
         memcpy(weights, first->taken, m->columns * sizeof(*weights));

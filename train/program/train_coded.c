@@ -474,7 +474,7 @@ static int train(const struct train_job *job, trib_comm_t **comm, int seed)
 }
 
 int train_coded_rank(const struct train_job *job, int rank, const char *root,
-                     int (*told)(const struct train_job *job))
+                     int (*report)(const struct train_job *job))
 {
     const bool later = job->rendezvous && rank == job->args->ranks - 1;
     struct train_args args = *job->args;
@@ -490,8 +490,8 @@ int train_coded_rank(const struct train_job *job, int rank, const char *root,
         atomic_store(&job->rendezvous->open, 2);
     if (!comm)
         return bad != 0;
-    if (!bad && trib_rank(comm) == 0 && told)
-        bad = told(job);
+    if (!bad && trib_rank(comm) == 0 && report)
+        bad = report(job);
     bad |= train_leave(comm);
     return bad != 0;
 }

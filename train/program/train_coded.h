@@ -28,11 +28,11 @@ int train_coded_check(const struct train_job *job);
 /**
  * train_coded_rank - run a rank of a coded training, for each seed in turn.
  *
- * The rank that is 0 at the end has the results and calls told.
+ * The rank that is 0 at the end has the results and calls report.
  *
- * rank, root, told  as in train_rank, which has the same exit codes
+ * rank, root, report  as in train_rank, which has the same exit codes
  */
 int train_coded_rank(const struct train_job *job, int rank, const char *root,
-                     int (*told)(const struct train_job *job));
+                     int (*report)(const struct train_job *job));
 
 #endif

@@ -66,7 +66,7 @@ int train_init(const struct train_args *args, int rank, const char *root,
 int train_all_seeds(const struct train_job *job, trib_comm_t *comm,
                     int (*train)(const struct train_job *job, trib_comm_t *comm,
                                  uint64_t seed, struct train_result *result),
-                    int (*told)(const struct train_job *job))
+                    int (*report)(const struct train_job *job))
 {
     const bool first = trib_rank(comm) == 0;
     struct train_result other; /* on ranks other than 0 */
@@ -75,8 +75,8 @@ int train_all_seeds(const struct train_job *job, trib_comm_t *comm,
     for (int i = 0; i < job->seeds && !bad; i++)
         bad = train(job, comm, job->args->seed + (uint64_t)i,
                     first ? &job->results[i] : &other);
-    if (!bad && first && told)
-        bad = told(job);
+    if (!bad && first && report)
+        bad = report(job);
     bad |= train_leave(comm);
     return bad != 0;
 }

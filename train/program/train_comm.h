@@ -35,13 +35,13 @@ int train_all_good(trib_comm_t *comm, const struct trib_error *err);
  * train_all_seeds - run a training for each seed in turn, then leave the communicator.
  *
  * train    non-zero: failed; result is the caller's on ranks other than 0
- * told     called on rank 0 after the last seed; non-zero: failed
+ * report   called on rank 0 after the last seed; non-zero: failed
  * returns  the exit code
  */
 int train_all_seeds(const struct train_job *job, trib_comm_t *comm,
                     int (*train)(const struct train_job *job, trib_comm_t *comm,
                                  uint64_t seed, struct train_result *result),
-                    int (*told)(const struct train_job *job));
+                    int (*report)(const struct train_job *job));
 
 /* Figures of a training, means over its ranks. */
 struct train_counts {

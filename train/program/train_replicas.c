@@ -351,12 +351,12 @@ static int train(const struct train_job *job, trib_comm_t *comm, uint64_t seed,
 }
 
 int train_replicas_rank(const struct train_job *job, int rank, const char *root,
-                        int (*told)(const struct train_job *job))
+                        int (*report)(const struct train_job *job))
 {
     trib_comm_t *comm;
 
     openblas_set_num_threads(1);
     if (train_init(job->args, rank, root, &comm) != 0)
         return 1;
-    return train_all_seeds(job, comm, train, told);
+    return train_all_seeds(job, comm, train, report);
 }

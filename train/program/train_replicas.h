@@ -14,9 +14,9 @@ int train_replicas_check(const struct train_job *job);
 /**
  * train_replicas_rank - run a process of replicas, for each seed in turn.
  *
- * rank, root, told  as in train_rank, which has the same exit codes
+ * rank, root, report  as in train_rank, which has the same exit codes
  */
 int train_replicas_rank(const struct train_job *job, int rank, const char *root,
-                        int (*told)(const struct train_job *job));
+                        int (*report)(const struct train_job *job));
 
 #endif

@@ -67,10 +67,10 @@ struct train_job {
  *
  * rank     -1: from the environment or launcher
  * root     rendezvous address; NULL: from the environment or launcher
- * told     called on rank 0 after the last seed; non-zero: failed
+ * report   called on rank 0 after the last seed; non-zero: failed
  * returns  the exit code; errors have been reported on standard error
  */
 int train_rank(const struct train_job *job, int rank, const char *root,
-               int (*told)(const struct train_job *job));
+               int (*report)(const struct train_job *job));
 
 #endif

@@ -12,7 +12,7 @@
 struct start {
     const struct train_job *job;
     const struct hosts *hosts;
-    int (*told)(const struct train_job *job);
+    int (*report)(const struct train_job *job);
 };
 
 static void *share(size_t bytes)
@@ -39,15 +39,16 @@ static int be_rank(void *arg, int rank, const char *root)
 
     if (start->hosts && hosts_enter(start->hosts, rank) != 0)
         return 1;
-    return (start->job->args->code   ? train_coded_rank
-            : start->job->args->kind ? train_replicas_rank
-                                     : train_rank)(start->job, rank, root, start->told);
+    return (start->job->args->code ? train_coded_rank
+            : start->job->args->kind
+                ? train_replicas_rank
+                : train_rank)(start->job, rank, root, start->report);
 }
 
 int train_start(const struct train_job *job, const struct hosts *hosts,
-                int (*told)(const struct train_job *job))
+                int (*report)(const struct train_job *job))
 {
-    struct start start = {.job = job, .hosts = hosts, .told = told};
+    struct start start = {.job = job, .hosts = hosts, .report = report};
     const struct tool_job ranks = {.tool = "trib-train",
                                    .bind = job->args->bind,
                                    .ranks = job->args->ranks,

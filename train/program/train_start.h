@@ -20,10 +20,10 @@ struct train_rendezvous *train_rendezvous_make(void);
  * train_start - run a training to its end.
  *
  * hosts    one per rank; NULL: all ranks are on this host
- * told     called on rank 0 after the training; may be NULL
+ * report   called on rank 0 after the training; may be NULL
  * returns  the exit code
  */
 int train_start(const struct train_job *job, const struct hosts *hosts,
-                int (*told)(const struct train_job *job));
+                int (*report)(const struct train_job *job));
 
 #endif

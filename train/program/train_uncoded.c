@@ -19,10 +19,10 @@ int train_coded_check(const struct train_job *job)
 }
 
 int train_coded_rank(const struct train_job *job, int rank, const char *root,
-                     int (*told)(const struct train_job *job))
+                     int (*report)(const struct train_job *job))
 {
     (void)rank;
     (void)root;
-    (void)told;
+    (void)report;
     return train_coded_check(job);
 }

@@ -49,9 +49,10 @@ trib_status_t train_until_close(struct train_until *until)
             st = trib_isend(until->comm, &until->words[trib_rank(until->comm)], 1,
                             TRIB_U8, p, TAG, &until->sent[p]);
     for (int p = 0; until->got && p < until->ranks; p++) {
-        const trib_status_t told = end(until->sent[p]), heard = end(until->got[p]);
+        const trib_status_t sent_st = end(until->sent[p]),
+                            received_st = end(until->got[p]);
 
-        st = st != TRIB_OK ? st : told != TRIB_OK ? told : heard;
+        st = st != TRIB_OK ? st : sent_st != TRIB_OK ? sent_st : received_st;
     }
     free(until->words);
     free(until->got);

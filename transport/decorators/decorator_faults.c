@@ -263,7 +263,7 @@ trib_status_t trib_decorate_kill(const struct trib_transport_opts *opts,
 
 /* Publish for delay_wait when the first held event is due. A thread may wait while
  * another one polls, so only delay_poll accesses the ring of held events. */
-static void tell_due(struct decorator *w)
+static void publish_due(struct decorator *w)
 {
     const bool none = w->held_head == w->held_tail;
 
@@ -293,7 +293,7 @@ static int delay_poll(struct trib_transport *t, struct trib_event *events, int m
         events[n++] = d->event;
         w->held_head++;
     }
-    tell_due(w);
+    publish_due(w);
     return n;
 }
 
@@ -334,7 +334,7 @@ trib_status_t trib_decorate_delay(const struct trib_transport_opts *opts,
     w->held = calloc(TRIB_DELAY_SLOTS, sizeof(*w->held));
     if (!w->held)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    tell_due(w);
+    publish_due(w);
     w->ops.poll = delay_poll;
     w->ops.wait = delay_wait;
     w->ops.close = delay_close;

@@ -280,7 +280,7 @@ TEST(test_wrong_size)
     s.told_size[1] = 4;
     s.may_open = boottest_odd_one_last;
     boottest_run(&s);
-    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "was told of 4 ranks, rank 0", 0);
+    boottest_all_failed(&s, TRIB_ERR_MISMATCH, "was started with 4 ranks, rank 0", 0);
     boottest_free(&s);
 
     s = new_start(3);

@@ -234,8 +234,8 @@ TEST(test_cannot)
     run((struct scene){.board.at = -1,
                        .told = 4,
                        .status = TRIB_ERR_MISMATCH,
-                       .words = {"give all the same trib_opts_t.ranks"},
-                       .others = "was told of 4 ranks"},
+                       .words = {"set the same trib_opts_t.ranks on all ranks"},
+                       .others = "was started with 4 ranks"},
         3, "transport=shm");
 }
 
