@@ -4,7 +4,8 @@
  *
  * A write is a copy into the peer's segment plus one entry in its ring (shm_layout.h).
  * Memory outside this rank's segments is reached by process_vm_writev, if peers trust
- * each other. Peers are found and watched in shm_peer.c; memory is in shm_mem.c.
+ * each other. shm_peer.c connects and watches peers; shm_mem.c allocates and imports
+ * memory.
  */
 #include "transport/shm/shm.h"
 
@@ -32,18 +33,9 @@
 #include "transport/params.h"
 
 #define STOP_TIMEOUT_MS 3000 /* default without a configuration */
-#define RINGS_AT_ONCE 64
+#define WAKES_AT_ONCE 64 /* datagrams read per wait */
 /* a power of two; reading the clock costs as much as a poll */
 #define POLLS_PER_CLOCK 8u
-
-/* Return a clock that needs no hardware access; its 4 ms resolution suffices. */
-static uint64_t coarse_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static trib_status_t parse_params(struct shm *shm, const char *text, bool *cma_out)
 {
@@ -207,7 +199,7 @@ static void shm_close(struct trib_transport *t)
     for (int i = 0; i < shm->size; i++) {
         struct shm_peer *p = &shm->peers[i];
         if (!in_child && p->state == TRIB_PEER_CONNECTED)
-            trib_shm_ring(shm, i);
+            trib_shm_wake_peer(shm, i);
         if (p->pipe >= 0)
             close(p->pipe);
         trib_process_watch_close(&p->watch);
@@ -261,7 +253,7 @@ static trib_status_t shm_write(struct trib_transport *t, int peer,
     }
     if (!write->quiet) {
         ring_push(p, write->len, write->imm);
-        trib_shm_ring(shm, peer);
+        trib_shm_wake_peer(shm, peer);
     }
     if (write->signal)
         shm->done[shm->done_tail++ % SHM_DONE_SLOTS] =
@@ -363,7 +355,7 @@ static int shm_poll(struct trib_transport *t, struct trib_event *events, int max
     if ((++shm->polls & (POLLS_PER_CLOCK - 1)) == 0 || shm->tick_at == 0 ||
         atomic_load_explicit(&shm->slept, memory_order_relaxed)) {
         atomic_store_explicit(&shm->slept, false, memory_order_relaxed);
-        trib_shm_liveness(shm, coarse_ns());
+        trib_shm_liveness(shm, trib_now_coarse_ns());
     }
     for (int left = shm->n_active; left > 0 && n < max; left--) {
         n += drain(shm, shm->active[shm->next], events + n, max - n);
@@ -381,7 +373,7 @@ static void shm_arm(struct trib_transport *t)
 {
     struct shm *shm = shm_of(t);
 
-    atomic_store_explicit(&shm->bell_seen, atomic_load(&shm->header->doorbell),
+    atomic_store_explicit(&shm->doorbell_seen, atomic_load(&shm->header->doorbell),
                           memory_order_relaxed);
     atomic_store_explicit(&shm->armed, true, memory_order_relaxed);
     /* Sequentially consistent: the flag is visible before the caller checks once
@@ -404,16 +396,16 @@ static int shm_event_fd(struct trib_transport *t)
 static void wait_on_pipe(struct shm *shm, const struct timespec *ts)
 {
     struct pollfd p = {.fd = shm->pipe[0], .events = POLLIN};
-    char rings[64];
+    char wakes[64];
 
     if (ts->tv_sec || ts->tv_nsec)
         (void)ppoll(&p, 1, ts, NULL);
-    /* One datagram at a time, with a limit in case a peer rings endlessly. */
-    for (int i = 0; shm->guard && i < RINGS_AT_ONCE; i++)
-        if (recv(shm->pipe[0], rings, sizeof(rings), MSG_DONTWAIT) < 0)
+    /* One datagram at a time, with a limit in case a peer sends without end. */
+    for (int i = 0; shm->guard && i < WAKES_AT_ONCE; i++)
+        if (recv(shm->pipe[0], wakes, sizeof(wakes), MSG_DONTWAIT) < 0)
             return;
     while (!shm->guard &&
-           read(shm->pipe[0], rings, sizeof(rings)) == (ssize_t)sizeof(rings))
+           read(shm->pipe[0], wakes, sizeof(wakes)) == (ssize_t)sizeof(wakes))
         continue;
 }
 
@@ -424,7 +416,7 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
 
     if (timeout_us > 0 && !atomic_load_explicit(&shm->armed, memory_order_relaxed))
         shm_arm(t);
-    uint32_t seen = atomic_load_explicit(&shm->bell_seen, memory_order_relaxed);
+    uint32_t seen = atomic_load_explicit(&shm->doorbell_seen, memory_order_relaxed);
     if (shm->on_pipe)
         wait_on_pipe(shm, &ts);
     else if (timeout_us > 0)
@@ -436,7 +428,7 @@ static void shm_wait(struct trib_transport *t, int timeout_us)
 static void shm_wake(struct trib_transport *t, int peer)
 {
     assert(peer >= 0 && peer < shm_of(t)->size);
-    trib_shm_ring(shm_of(t), peer);
+    trib_shm_wake_peer(shm_of(t), peer);
 }
 
 /* A memfd uses memory, not space in /dev/shm. */

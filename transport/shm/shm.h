@@ -30,8 +30,10 @@ struct shm_peer {
     enum trib_peer_state state;
     bool active; /* listed in shm.active[] */
     bool same_process;
-    bool reads; /* its memory can be read; after agree: and it can read ours */
-    bool meets; /* with a guard: no import yet since it connected */
+    bool reads; /* this rank can read its memory; after agree: both ranks can */
+    /* With a guard: connected, but nothing imported yet. Requests for its memory may
+     * block, because no worker of the aggregator runs yet. */
+    bool in_rendezvous;
     /* producer: the ring for this rank in the peer's control segment */
     struct trib_shm_ring *out;
     uint32_t out_slots;
@@ -52,10 +54,10 @@ struct shm_peer {
     struct trib_handout_call call;
     struct trib_process_watch watch;
     uint64_t stopped_ns; /* time observed in state "stopped" so far */
-    bool left; /* GOING: it disconnected or closed; goes into the event */
-    bool given_up; /* GOING: it declared this rank lost */
-    bool dead; /* GOING: its process has ended */
-    char why[TRIB_WHY_MAX]; /* GOING: the reason */
+    bool left; /* DRAINING: it disconnected or closed; goes into the event */
+    bool given_up; /* DRAINING: it declared this rank lost */
+    bool dead; /* DRAINING: its process has ended */
+    char why[TRIB_WHY_MAX]; /* DRAINING: the reason */
 };
 
 /* A segment of this rank from which alloc() takes memory. */
@@ -105,7 +107,7 @@ struct shm {
     struct trib_error *err;
     struct trib_process me;
     struct trib_guard *guard; /* against untrusted peers; or NULL */
-    uint64_t given; /* bytes currently mapped from segments of untrusted peers */
+    uint64_t untrusted_bytes; /* mapped from segments of untrusted peers */
     struct trib_segment control;
     /* hands segments to peers that /proc keeps out; or NULL */
     struct trib_handout *handout;
@@ -126,7 +128,7 @@ struct shm {
     /* Also accessed by wait(), which may run concurrently with other calls. */
     _Atomic bool armed;
     _Atomic bool slept; /* time has passed: the next poll checks the peers */
-    _Atomic uint32_t bell_seen;
+    _Atomic uint32_t doorbell_seen;
     /* -1: this rank sleeps on the futex. With a guard these are sockets. Peers get the
      * second one, with which they cannot close, fill or shut down the first */
     int pipe[2];
@@ -181,8 +183,8 @@ void trib_shm_peer_lost(struct shm *shm, int peer);
 /** trib_shm_liveness - check the peers if it is time; `now` in ns. */
 void trib_shm_liveness(struct shm *shm, uint64_t now);
 
-/** trib_shm_ring - wake a connected peer, or this rank, if asleep; any thread. */
-void trib_shm_ring(struct shm *shm, int peer);
+/** trib_shm_wake_peer - wake a connected peer, or this rank, if asleep; any thread. */
+void trib_shm_wake_peer(struct shm *shm, int peer);
 
 /* shm_loss.c */
 
@@ -217,8 +219,8 @@ trib_status_t trib_shm_guard_attach(struct shm *shm, int peer,
 /** trib_shm_guard_detach - trib_segment_release for a segment of any peer. */
 void trib_shm_guard_detach(struct shm *shm, struct trib_segment *seg, bool in_child);
 
-/** trib_shm_guard_ring - send one byte to a bell; -1: do nothing. */
-void trib_shm_guard_ring(int fd);
+/** trib_shm_guard_wake - send one byte to a bell; -1: do nothing. */
+void trib_shm_guard_wake(int fd);
 
 /* shm_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_shm);

@@ -37,8 +37,8 @@ trib_status_t trib_shm_cma_probe(struct shm *shm, int peer,
                          "process %d has no memory at the address that it sent", pid);
     trib_log(shm->log, TRIB_LOG_WARN, SHM_NAME,
              "process_vm_readv on process %d failed (%m): memory that is not from "
-             "trib_alloc goes through extra copies; cure: sysctl "
-             "kernel.yama.ptrace_scope=0, "
+             "trib_alloc is copied twice; to avoid this, set sysctl "
+             "kernel.yama.ptrace_scope=0, use "
              "CAP_SYS_PTRACE for the container, or one user namespace for all ranks",
              pid);
     shm->cma = false;

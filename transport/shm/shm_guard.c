@@ -19,7 +19,7 @@
 
 /* Limit of address space that one job may use of an aggregator, which has 128 TiB for
  * all jobs. */
-#define GIVEN_MAX (UINT64_C(256) << 30)
+#define UNTRUSTED_MAX (UINT64_C(256) << 30)
 
 struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pid,
                                          uint32_t name)
@@ -63,26 +63,26 @@ static trib_status_t adopt(struct shm *shm, const struct shm_peer *p,
                            struct trib_segment *out)
 {
     assert(fd >= 0);
-    if (shm->guard->serves && id->map_len > GIVEN_MAX - shm->given)
+    if (shm->guard->serves && id->map_len > UNTRUSTED_MAX - shm->untrusted_bytes)
         return trib_fail(
             shm->err, TRIB_ERR_INVALID,
-            "process %d hands over more memory than an aggregator maps per job",
+            "process %d provides more memory than an aggregator maps per job",
             p->who.pid);
     trib_status_t status = trib_segment_adopt(id, fd, p->who.pid, out, shm->err);
     if (status == TRIB_OK)
-        shm->given += out->map_len;
+        shm->untrusted_bytes += out->map_len;
     return status;
 }
 
 /* An aggregator's worker never blocks: it checks for the answer and returns. */
-static trib_status_t ask(struct shm *shm, int peer, uint64_t key,
-                         struct trib_handout_fds *out)
+static trib_status_t request_segment(struct shm *shm, int peer, uint64_t key,
+                                     struct trib_handout_fds *out)
 {
     struct shm_peer *p = &shm->peers[peer];
     const struct trib_handout_owner owner =
         trib_shm_owner(shm, peer, p->who.pid, p->handout);
 
-    if (!shm->guard->serves || p->meets)
+    if (!shm->guard->serves || p->in_rendezvous)
         return trib_handout_ask(&owner, key, out, shm->err);
     trib_status_t status = trib_handout_step(&owner, key, &p->call, out, shm->err);
     if (status == TRIB_ERR_PEER_LOST)
@@ -96,7 +96,7 @@ trib_status_t trib_shm_guard_attach(struct shm *shm, int peer,
 {
     struct shm_peer *p = &shm->peers[peer];
     struct trib_handout_fds fds;
-    trib_status_t status = ask(shm, peer, id->key, &fds);
+    trib_status_t status = request_segment(shm, peer, id->key, &fds);
 
     if (status != TRIB_OK)
         return status;
@@ -113,11 +113,12 @@ trib_status_t trib_shm_guard_attach(struct shm *shm, int peer,
 void trib_shm_guard_detach(struct shm *shm, struct trib_segment *seg, bool in_child)
 {
     if (shm->guard && !seg->counted)
-        shm->given -= seg->map_len < shm->given ? seg->map_len : shm->given;
+        shm->untrusted_bytes -=
+            seg->map_len < shm->untrusted_bytes ? seg->map_len : shm->untrusted_bytes;
     trib_segment_release(seg, in_child);
 }
 
-void trib_shm_guard_ring(int fd)
+void trib_shm_guard_wake(int fd)
 {
     if (fd >= 0)
         (void)!send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -29,8 +29,9 @@
 #define TRIB_SHM_MAGIC UINT64_C(0x6c6f72746e6f6373)
 #define TRIB_SHM_VERSION 4u
 
-/* Two cache lines: hardware prefetches lines in pairs. */
-#define TRIB_SHM_APART 128
+/* Alignment of variables written by different processes: two cache lines, because
+ * hardware prefetches lines in pairs. */
+#define TRIB_SHM_LINE_PAIR 128
 
 enum trib_shm_state {
     TRIB_SHM_ALIVE = 1,
@@ -60,16 +61,16 @@ struct trib_shm_header {
     uint32_t self; /* the owner's number */
 
     /* Written once, by the owner: enum trib_shm_state. */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t state;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t state;
     /* Incremented when a peer attaches; the owner then checks which rings are in
      * use. */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t attached;
     /* enum trib_shm_sleep, set while the owner sleeps or is about to. The peer that
      * swaps it to 0 wakes the owner. */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t sleeping;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t sleeping;
     _Atomic int32_t pipe; /* the owner's descriptor of the write end; -1: none */
     /* The futex on which the owner sleeps; counts up. */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t doorbell;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t doorbell;
 };
 
 struct trib_shm_entry {
@@ -80,18 +81,19 @@ struct trib_shm_entry {
 
 struct trib_shm_ring {
     /* written by the owner: entries consumed */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t head;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t head;
     /* set by the peer once it maps this ring */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t attached;
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t attached;
     /* Written by the owner: enum trib_shm_left. Once set, the peer writes nothing
      * more. */
-    alignas(TRIB_SHM_APART) _Atomic uint32_t left;
-    alignas(TRIB_SHM_APART) struct trib_shm_entry entries[];
+    alignas(TRIB_SHM_LINE_PAIR) _Atomic uint32_t left;
+    alignas(TRIB_SHM_LINE_PAIR) struct trib_shm_entry entries[];
 };
 
-static_assert(sizeof(struct trib_shm_entry) == 16, "four entries a cache line");
+static_assert(sizeof(struct trib_shm_entry) == 16, "four entries per cache line");
 static_assert(offsetof(struct trib_shm_entry, seq) == 12, "entry layout");
-static_assert(sizeof(struct trib_shm_header) == 5 * TRIB_SHM_APART, "header layout");
+static_assert(sizeof(struct trib_shm_header) == 5 * TRIB_SHM_LINE_PAIR,
+              "header layout");
 static_assert(offsetof(struct trib_shm_header, state) == 128, "header layout");
 static_assert(offsetof(struct trib_shm_header, sleeping) == 384, "header layout");
 static_assert(offsetof(struct trib_shm_header, pipe) == 388, "header layout");

@@ -98,7 +98,7 @@ static void region_link(struct shm *shm, struct shm_region *region)
 
 /* Add memory outside all segments to the table, for ranks that are threads of this
  * process. */
-static trib_status_t region_tell(struct shm *shm, struct shm_region *region)
+static trib_status_t region_publish(struct shm *shm, struct shm_region *region)
 {
     uint64_t key;
     trib_status_t status = trib_own_memory_key(&key, shm->err);
@@ -161,7 +161,7 @@ static trib_status_t alloc_private(struct shm *shm, size_t len, struct shm_regio
     region->len = len;
     region->allocated = true;
     region->private_len = room;
-    trib_status_t status = region_tell(shm, region);
+    trib_status_t status = region_publish(shm, region);
     if (status != TRIB_OK) {
         region_free(region);
         return status;
@@ -221,7 +221,7 @@ trib_status_t trib_shm_reg(struct trib_transport *t, void *ptr, size_t len,
             break;
         }
     }
-    trib_status_t status = region->owned ? TRIB_OK : region_tell(shm, region);
+    trib_status_t status = region->owned ? TRIB_OK : region_publish(shm, region);
     if (status != TRIB_OK) {
         region_free(region);
         return status;
@@ -428,7 +428,7 @@ trib_status_t trib_shm_import(struct trib_transport *t, int peer,
     remote->peer = peer;
     remote->len = (size_t)x.len;
     status = reach(shm, remote, &x);
-    shm->peers[peer].meets &= status != TRIB_OK;
+    shm->peers[peer].in_rendezvous &= status != TRIB_OK;
     if (status != TRIB_OK) {
         free(remote);
         return status;

@@ -59,7 +59,7 @@ static trib_status_t address_check(struct shm *shm, int peer,
                          peer);
     if (out->version != TRIB_SHM_VERSION)
         return trib_fail(shm->err, TRIB_ERR_MISMATCH,
-                         "peer %d speaks version %u of shm, this process version %u: "
+                         "peer %d has version %u of shm, this process version %u: "
                          "install the same version of Tributary",
                          peer, out->version, TRIB_SHM_VERSION);
     if (out->boot != shm->me.boot)
@@ -76,8 +76,8 @@ static trib_status_t address_check(struct shm *shm, int peer,
     if (trib_guard_bars(shm->guard, peer) && out->pid == shm->me.pid)
         return trib_fail(
             shm->err, TRIB_ERR_UNSUPPORTED,
-            "peer %d says that it is this very process (%d), which accepts no peer as "
-            "its own thread",
+            "peer %d claims to be this process (%d), which accepts no thread of its "
+            "own as a peer",
             peer, out->pid);
     return TRIB_OK;
 }
@@ -130,7 +130,7 @@ trib_status_t trib_shm_caps(struct trib_transport *t,
 }
 
 /* If the thread cannot be started, the peers detect it by their time-out. */
-static void serve_who_asked(struct shm *shm)
+static void serve_requests(struct shm *shm)
 {
     struct trib_error err = {0};
 
@@ -147,7 +147,7 @@ void trib_shm_agree(struct trib_transport *t, const uint32_t *caps)
     for (int peer = 0; peer < shm->size; peer++)
         shm->peers[peer].reads &= (caps[shm->self] & caps[peer] & TRIB_CAP_READS) != 0;
     shm->agreed = true;
-    serve_who_asked(shm);
+    serve_requests(shm);
 }
 
 /* The peer can write to its header at any time: copy it, check the copy, and never read
@@ -185,8 +185,9 @@ void trib_shm_activate(struct shm *shm, int peer)
     shm->active[shm->n_active++] = peer;
 }
 
-/* Set up the rings of both directions, and tell the peer to read this rank's ring. */
-static void wire(struct shm *shm, int peer, uint32_t slots)
+/* Set up the rings of both directions, and notify the peer, which then reads this
+ * rank's ring. */
+static void connect_rings(struct shm *shm, int peer, uint32_t slots)
 {
     struct shm_peer *p = &shm->peers[peer];
     struct trib_shm_header *h = (struct trib_shm_header *)p->control.base;
@@ -215,8 +216,8 @@ static trib_status_t attach_control(struct shm *shm, int peer,
     struct shm_peer *p = &shm->peers[peer];
     const struct trib_segment_id id = id_of(a);
 
-    assert(!p->meets || shm->guard);
-    if (!p->meets)
+    assert(!p->in_rendezvous || shm->guard);
+    if (!p->in_rendezvous)
         return trib_segment_attach(&id, &p->who, &shm->me, &p->control, shm->err);
     if (!shm->guard->serves)
         /* no-op unless caps() was skipped */
@@ -248,13 +249,13 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
     p->who = (struct trib_process){
         .boot = a.boot, .space = a.space, .start = a.start, .pid = a.pid};
     p->handout = a.handout;
-    p->meets = trib_guard_bars(shm->guard, peer);
-    serve_who_asked(shm);
-    p->same_process = !p->meets && trib_process_same(&p->who, &shm->me);
-    status = p->meets ? TRIB_OK : watch_peer(shm, p);
+    p->in_rendezvous = trib_guard_bars(shm->guard, peer);
+    serve_requests(shm);
+    p->same_process = !p->in_rendezvous && trib_process_same(&p->who, &shm->me);
+    status = p->in_rendezvous ? TRIB_OK : watch_peer(shm, p);
     if (status == TRIB_OK)
         status = attach_control(shm, peer, &a);
-    if (status == TRIB_OK && p->meets)
+    if (status == TRIB_OK && p->in_rendezvous)
         status = watch_peer(shm, p);
     if (status == TRIB_OK)
         status = header_check(shm, peer, &p->control, &slots);
@@ -263,7 +264,7 @@ trib_status_t trib_shm_connect(struct trib_transport *t, int peer,
         trib_process_watch_close(&p->watch);
         return status;
     }
-    wire(shm, peer, slots);
+    connect_rings(shm, peer, slots);
     trib_log(shm->log, TRIB_LOG_DEBUG, SHM_NAME, "connected to peer %d, process %d%s",
              peer, a.pid, p->same_process ? " (this one)" : "");
     return TRIB_OK;
@@ -281,7 +282,7 @@ void trib_shm_disconnect(struct trib_transport *t, int peer)
     uint32_t here = TRIB_SHM_HERE; /* if set already, the earlier value remains */
     atomic_compare_exchange_strong(&p->in->left, &here, TRIB_SHM_LEFT);
     if (p->state == TRIB_PEER_CONNECTED)
-        trib_shm_ring(shm, peer);
+        trib_shm_wake_peer(shm, peer);
     if (p->state == TRIB_PEER_DRAINING)
         shm->n_draining--;
     if (p->active)
@@ -326,7 +327,7 @@ static int peer_pipe(struct shm *shm, int peer, const struct trib_shm_header *he
     return none;
 }
 
-void trib_shm_ring(struct shm *shm, int peer)
+void trib_shm_wake_peer(struct shm *shm, int peer)
 {
     struct trib_shm_header *h =
         peer == shm->self
@@ -344,7 +345,7 @@ void trib_shm_ring(struct shm *shm, int peer)
     }
     int fd = peer == shm->self ? shm->pipe[1] : peer_pipe(shm, peer, h);
     if (trib_guard_bars(shm->guard, peer)) {
-        trib_shm_guard_ring(fd);
+        trib_shm_guard_wake(fd);
         return;
     }
     if (fd >= 0 && write(fd, "", 1) < 0)
@@ -435,7 +436,7 @@ void trib_shm_liveness(struct shm *shm, uint64_t now)
     if (now < shm->tick_at)
         return;
     shm->tick_at = now + TICK_NS;
-    serve_who_asked(shm);
+    serve_requests(shm);
     check_deaths(shm);
     check_stops(shm, now);
 }

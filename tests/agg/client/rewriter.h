@@ -75,7 +75,7 @@ static inline void rewriter_add_control(struct rewriter *w, uint8_t *base,
         struct trib_shm_ring *r = trib_shm_ring_at(h, i, slots);
         rewriter_add(w, r->entries, slots * sizeof(r->entries[0]),
                      sizeof(r->entries[0]), entry);
-        rewriter_add(w, r, offsetof(struct trib_shm_ring, entries), TRIB_SHM_APART,
+        rewriter_add(w, r, offsetof(struct trib_shm_ring, entries), TRIB_SHM_LINE_PAIR,
                      one);
     }
 }

@@ -340,7 +340,8 @@ static void name_memory(uint8_t *facts, uint32_t bytes, const void *ptr)
  * that process. */
 TEST(test_no_peer_is_this_process)
 {
-    static const uint16_t tree[] = {2, 0, 1, 0, 0, 1, 1, 0, 1}; /* a unit below
+    static const uint16_t tree[] = {2, 0, 1, 0, 0,
+                                    1, 1, 0, 1}; /* a unit below
                                                                  * another */
     static uint8_t memory[8 << 20];
     uint8_t hello[2][TRIB_CONTROL_BLOB_MAX], facts[2][TRIB_CONTROL_BLOB_MAX];
@@ -374,7 +375,7 @@ TEST(test_no_peer_is_this_process)
             assert_true(trib_now_ns() < end);
             sched_yield();
         }
-        if (!strstr(agg[i]->why, "says that it is this very process"))
+        if (!strstr(agg[i]->why, "claims to be this process"))
             fail_msg("\"%s\"", agg[i]->why);
         aggregator_free(agg[i]);
     }
@@ -443,7 +444,10 @@ static uint64_t most_resident(void)
  * host. */
 static void give_all(struct aggregator *agg, uint32_t total)
 {
-    enum { AT_ONCE = 12, MACHINE = 16 }; /* blobs per message; offset of the host's
+    enum {
+        AT_ONCE = 12,
+        MACHINE = 16
+    }; /* blobs per message; offset of the host's
                                           * number in a hello */
     static uint8_t room[TRIB_CONTROL_BLOB_MAX], data[AT_ONCE * TRIB_CONTROL_BLOB_MAX];
     const uint64_t end = trib_deadline_ms(tribtest_patience_ms());

@@ -176,7 +176,8 @@ static inline void live(enum act act, uid_t uid, pid_t node, const int ends[2])
     t->ops->agree(t, caps);
     if (act == HONEST && t->ops->connect(t, NODE, &address) != TRIB_OK)
         fprintf(stderr, "# the rank does not reach the node: %s\n", pair.err.text);
-    shm_of(t)->given = UINT64_C(256) << 30; /* a rank imports the memory of its
+    shm_of(t)->untrusted_bytes = UINT64_C(256)
+                                 << 30; /* a rank imports the memory of its
                                              * aggregators */
     for (;;) {
         (void)t->ops->poll(t, &e, 1);

@@ -95,7 +95,7 @@ TEST(test_refuses)
             "runs on another host: shm reaches one host");
     refuses(other_space, TRIB_ERR_UNSUPPORTED, "is in another pid namespace");
     refuses(other_version, TRIB_ERR_MISMATCH,
-            "speaks version 5 of shm, this process version 4: install");
+            "has version 5 of shm, this process version 4: install");
     refuses(other_backend, TRIB_ERR_INVALID, "peer 1: not an address of shm");
     refuses(earlier_process, TRIB_ERR_PEER_LOST, "has died");
     refuses(no_process, TRIB_ERR_PEER_LOST, "process 4194303 has died");
@@ -393,7 +393,7 @@ TEST(test_header_that_changes)
     pair_close(&pair);
 }
 
-/* An aggregator takes no peer that says that it is this very process … */
+/* An aggregator accepts no peer that claims to be this process … */
 TEST(test_guard_against_itself)
 {
     struct pair pair;
@@ -408,7 +408,7 @@ TEST(test_guard_against_itself)
     assert_status(trib_transport_open("shm", &opts, &t), TRIB_OK);
     assert_status(t->ops->reach(t, 1, &address), TRIB_ERR_UNSUPPORTED);
     assert_status(t->ops->connect(t, 1, &address), TRIB_ERR_UNSUPPORTED);
-    assert_non_null(strstr(pair.err.text, "peer 1 says that it is this very process"));
+    assert_non_null(strstr(pair.err.text, "peer 1 claims to be this process"));
     t->ops->close(t);
     struct trib_error err = {0};
     opts.err = &err;

@@ -131,16 +131,16 @@ TEST(test_rings)
     int ends[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
-    trib_shm_guard_ring(ends[1]);
+    trib_shm_guard_wake(ends[1]);
     assert_int_equal(recv(ends[0], &byte, 1, MSG_DONTWAIT), 1);
     for (int i = 0; i < 1000; i++) /* no process reads it: the kernel queues a few
                                     * hundred at most */
-        trib_shm_guard_ring(ends[1]);
+        trib_shm_guard_wake(ends[1]);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
-    trib_shm_guard_ring(ends[1]);
+    trib_shm_guard_wake(ends[1]);
     close(ends[0]);
     close(ends[1]);
-    trib_shm_guard_ring(-1);
+    trib_shm_guard_wake(-1);
 }
 
 /* A job uses no more of an aggregator's address space than its quota, and returns it.
@@ -154,13 +154,13 @@ TEST(test_counts_what_is_given)
     struct rank r;
 
     struct trib_transport *t = open_connected(&pair, &guard, &r);
-    uint64_t *given = &shm_of(t)->given;
+    uint64_t *given = &shm_of(t)->untrusted_bytes;
     const uint64_t control = *given;
     assert_true(control > 0);
     *given = most - 4096;
     assert_status(t->ops->import_region(t, RANK, &r.told.small, &small),
                   TRIB_ERR_INVALID);
-    assert_said(&pair, "hands over more memory than an aggregator maps per job");
+    assert_said(&pair, "provides more memory than an aggregator maps per job");
     *given = control;
     assert_status(import_awaited(t, &r.told.large, &large), TRIB_OK);
     assert_true(*given >= control + BYTES);
