@@ -23,4 +23,4 @@ libcompress_la_SOURCES = \
 	compress/vectors/vector_words.c compress/vectors/vector_words.h
 libcompress_la_LIBADD =
 libcompress_la_CFLAGS = $(KERNEL_CFLAGS)
-EXTRA_DIST += compress/README.md
+EXTRA_DIST += compress/README.md compress/registry/README.md

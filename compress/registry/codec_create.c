@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Create a codec from its text: choose stages and kind, derive flags and
- * contraction. */
+/*
+ * Create a codec from its text:
+ *
+ *     trib_codec_parse   row of the table, parameters, and for models an inner codec
+ *     resolve            variants of the stages that the parameters select
+ *     kind_of            the functions that encode and decode (codec_ops.h)
+ *     flags_of, delta_of properties that plans read, such as TRIB_CODEC_UNBIASED and
+ *                        the contraction
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +18,8 @@
 #include "compress/transform/rotated.h"
 
 /*
+ * Return the contraction: encoding x leaves at most (1 - 1/delta) |x|^2 of it.
+ *
  * Let y be the selected part. Selection (δ1) leaves |x|^2 - |y|^2, and quantisation
  * (δ2) leaves (1 - 1/δ2) |y|^2 at other elements. Together |x|^2 - |y|^2 / δ2 remains,
  * and |y|^2 >= |x|^2 / δ1.
@@ -30,7 +39,7 @@ static bool selects_unbiased(const struct trib_codec *c)
            (!c->values || (c->values->flags & TRIB_CODEC_UNBIASED));
 }
 
-/* elements to probe with: codecs that share scales do so for this many */
+/* Elements of the vector for which flags_of asks whether the codec shares scales. */
 enum { SHARE_PROBE = 65536 };
 
 static bool has_model(const struct trib_codec *c)
@@ -48,7 +57,7 @@ static uint32_t flags_of(const struct trib_codec *c)
     const struct trib_codec_row *row = c->values && rotates(c) ? c->values : c->row;
     const uint32_t found = TRIB_CODEC_FEEDBACK | TRIB_CODEC_AGREES;
     uint32_t flags = row->flags & ~found;
-    if (rotates(c)) /* the minimum of rotated values says nothing of the elements */
+    if (rotates(c)) /* the minimum of rotated values is not one of the elements */
         flags &= ~(uint32_t)TRIB_CODEC_ANY_OP;
     if (c->stages.select->sparse)
         flags &= ~(uint32_t)TRIB_CODEC_UNBIASED;
