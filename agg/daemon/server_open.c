@@ -170,7 +170,7 @@ static trib_status_t create_jobs(const struct settings *t, struct trib_error *er
                                                     .jobs = t->jobs,
                                                     .queued = t->queue,
                                                     .bytes = server_memory(t)},
-                                        .patience_ns = (uint64_t)PATIENCE_MS * 1000000,
+                                        .backfill_ns = (uint64_t)PATIENCE_MS * 1000000,
                                         .gate_ns = (uint64_t)GATE_MS * 1000000};
     struct quotas quotas;
 

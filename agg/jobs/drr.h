@@ -34,7 +34,7 @@
 
 #define TRIB_DRR_WEIGHT_ONE 1024 /* trib_jobs_weight of a user's only job */
 
-/* A share of the served resource. Zero it and set its weight before any other call. */
+/* A competitor for service. Zero it and set its weight before any other call. */
 struct trib_drr_member {
     struct trib_drr_member *next; /* neighbour in the ring; NULL: not in the ring */
     struct trib_drr_member *prev;
@@ -50,14 +50,14 @@ struct trib_drr {
 
 /** trib_drr_init - initialise; a member of weight TRIB_DRR_WEIGHT_ONE gets
  * turn_bytes. */
-void trib_drr_init(struct trib_drr *share, uint64_t turn_bytes);
+void trib_drr_init(struct trib_drr *drr, uint64_t turn_bytes);
 
 /** trib_drr_set_weight - set a member's weight, at least 1; also to change it later. */
 void trib_drr_set_weight(struct trib_drr_member *member, uint32_t weight);
 
 /** trib_drr_activate - add a member to the ring; no effect if it is in the ring
  * already. */
-void trib_drr_activate(struct trib_drr *share, struct trib_drr_member *member);
+void trib_drr_activate(struct trib_drr *drr, struct trib_drr_member *member);
 
 /**
  * trib_drr_next - begin a turn and return its member; trib_drr_charge must follow.
@@ -65,14 +65,13 @@ void trib_drr_activate(struct trib_drr *share, struct trib_drr_member *member);
  * budget_out   number of bytes that the member may use, at least 1
  * returns      NULL: no member wants service
  */
-struct trib_drr_member *trib_drr_next(struct trib_drr *share,
-                                          uint64_t *budget_out);
+struct trib_drr_member *trib_drr_next(struct trib_drr *drr, uint64_t *budget_out);
 
 /** trib_drr_charge - end the turn: bytes used, and whether the member wants more
  * service. */
-void trib_drr_charge(struct trib_drr *share, uint64_t bytes, bool more);
+void trib_drr_charge(struct trib_drr *drr, uint64_t bytes, bool more);
 
 /** trib_drr_remove - remove a member, which may then be freed; not within a turn. */
-void trib_drr_remove(struct trib_drr *share, struct trib_drr_member *member);
+void trib_drr_remove(struct trib_drr *drr, struct trib_drr_member *member);
 
 #endif

@@ -51,9 +51,9 @@ trib_status_t trib_jobs_create(const struct trib_jobs_opts *opts,
     jobs->n_accounts_max = 2 * TRIB_JOBS_MAX + jobs->n_max;
     jobs->entries = calloc(jobs->n_max + 1, sizeof(*jobs->entries));
     jobs->accounts = calloc(jobs->n_accounts_max, sizeof(*jobs->accounts));
-    jobs->places = calloc(jobs->n_max + 1, sizeof(*jobs->places));
+    jobs->tagged = calloc(jobs->n_max + 1, sizeof(*jobs->tagged));
     jobs->labelled = calloc(jobs->n_max + 2, sizeof(*jobs->labelled));
-    if (!jobs->entries || !jobs->accounts || !jobs->places || !jobs->labelled)
+    if (!jobs->entries || !jobs->accounts || !jobs->tagged || !jobs->labelled)
         goto err_memory;
     *out = jobs;
     return TRIB_OK;
@@ -71,7 +71,7 @@ void trib_jobs_destroy(struct trib_jobs *jobs)
         return;
     free(jobs->entries);
     free(jobs->accounts);
-    free(jobs->places);
+    free(jobs->tagged);
     free(jobs->labelled);
     free(jobs);
 }

@@ -38,7 +38,7 @@ struct trib_quota;
 #define TRIB_JOBS_MAX 4096 /* queued and admitted */
 
 enum trib_job_state {
-    TRIB_JOB_QUEUED,   /* waits for slots until its deadline */
+    TRIB_JOB_QUEUED, /* waits for slots until its deadline */
     TRIB_JOB_ADMITTED, /* holds slots */
     TRIB_JOB_DRAINING, /* ended; holds slots until removed or its deadline */
 };
@@ -46,27 +46,29 @@ enum trib_job_state {
 /* 0 means no limit, except where noted. */
 struct trib_jobs_limits {
     uint32_t slots;
-    uint32_t jobs;   /* jobs that hold slots; unused in a job's limits */
+    uint32_t jobs; /* jobs that hold slots; unused in a job's limits */
     uint32_t queued; /* jobs that wait; unused in a job's limits */
-    uint64_t bytes;  /* memory of slots, ranks and plans */
+    uint64_t bytes; /* memory of slots, ranks and plans */
 };
 
 struct trib_jobs_opts {
     struct trib_jobs_limits service; /* slots, jobs, queued: at least 1 */
-    struct trib_jobs_limits user;    /* default; see trib_jobs_user */
+    struct trib_jobs_limits user; /* default; see trib_jobs_user */
     struct trib_jobs_limits job;
-    uint64_t patience_ns; /* how long others may pass a next job that does not fit */
-    uint64_t gate_ns; /* first time for which the gate stays shut; 0: until it fits */
+    uint64_t backfill_ns; /* backfilling: how long later jobs may pass one that is next
+                           * but does not fit */
+    uint64_t gate_ns; /* then: how long they are held back at first; 0: until it fits
+                       * (the gate, agg/jobs/jobs_fair.c) */
 };
 
 struct trib_job_request {
     const char *name; /* 1 to 64 printable ASCII characters */
     const char *user; /* same; from authentication, never from the job */
-    uint32_t weight;  /* among jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
+    uint32_t weight; /* among jobs of its user: 1 to TRIB_JOB_WEIGHT_MAX */
     uint32_t ranks;
-    uint32_t slots;      /* all or nothing: ranks have already split vectors */
+    uint32_t slots; /* all or nothing: ranks have already split vectors */
     uint64_t slot_bytes; /* memory of one slot */
-    uint64_t wait_ns;    /* refuse the job after this wait; 0: now or never */
+    uint64_t wait_ns; /* refuse the job after this wait; 0: never queue it */
     uint64_t rank_bytes; /* memory for each rank, in addition to slots */
 };
 
@@ -84,10 +86,10 @@ struct trib_job {
     uint64_t ranks_bytes; /* memory for all ranks; held as slots are */
     uint64_t plan_bytes; /* charged to its quota; as of trib_jobs_positions */
     uint64_t asked_ns;
-    uint64_t since_ns;    /* time at which the job entered its state */
+    uint64_t since_ns; /* time at which the job entered its state */
     uint64_t deadline_ns; /* queued: refused then; draining: freed then; else 0 */
-    bool lends;           /* all its slots are idle: see trib_jobs_lend */
-    uint32_t position;    /* queued: from 1, as of trib_jobs_positions; else 0 */
+    bool lends; /* all its slots are idle: see trib_jobs_lend */
+    uint32_t position; /* queued: from 1, as of trib_jobs_positions; else 0 */
 };
 
 enum trib_job_verdict {
@@ -100,18 +102,18 @@ enum trib_job_verdict {
 /* Reason for a refusal. */
 enum trib_job_cause {
     TRIB_JOB_BY_NOTHING, /* not refused */
-    TRIB_JOB_BY_LIMIT,   /* exceeds a limit */
-    TRIB_JOB_BY_QUEUE,   /* the queue is full */
-    TRIB_JOB_BY_WAIT,    /* its wait timed out */
-    TRIB_JOB_BY_DRAIN,   /* the service is draining */
+    TRIB_JOB_BY_LIMIT, /* exceeds a limit */
+    TRIB_JOB_BY_QUEUE, /* the queue is full */
+    TRIB_JOB_BY_WAIT, /* its wait timed out */
+    TRIB_JOB_BY_DRAIN, /* the service is draining */
 };
 
 struct trib_job_answer {
     enum trib_job_verdict verdict;
     enum trib_job_cause cause; /* reason for a refusal */
-    uint64_t id;          /* 0: refused before an id was assigned */
-    uint32_t slots;       /* slots granted */
-    uint32_t position;    /* place in the queue, from 1 */
+    uint64_t id; /* 0: refused before an id was assigned */
+    uint32_t slots; /* slots granted */
+    uint32_t position; /* in the queue, from 1 */
     uint64_t deadline_ns; /* queued: end of its wait */
     char text[TRIB_JOB_TEXT_BYTES]; /* which limit blocks the job, and who holds it */
 };
@@ -159,7 +161,8 @@ trib_status_t trib_jobs_user(struct trib_jobs *jobs, const char *name, uint32_t 
  * served first.
  */
 void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
-                   const struct trib_job_request *request, struct trib_job_answer *out);
+                      const struct trib_job_request *request,
+                      struct trib_job_answer *out);
 
 /**
  * trib_jobs_next - apply one change caused by time or by returned slots.
@@ -232,11 +235,11 @@ uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id);
 /* Read-only view of the whole table. */
 struct trib_jobs_view {
     const struct trib_job *jobs; /* all jobs, in order of arrival */
-    size_t stride;               /* bytes from one job to the next */
+    size_t stride; /* bytes from one job to the next */
     uint32_t n;
     struct trib_jobs_limits limits; /* limits of the service */
-    struct trib_jobs_limits held;   /* slots, bytes, jobs and queued jobs in use */
-    uint32_t lent;                  /* slots lent by idle jobs, part of held.slots */
+    struct trib_jobs_limits held; /* slots, bytes, jobs and queued jobs in use */
+    uint32_t lent; /* slots lent by idle jobs, part of held.slots */
     bool draining;
 };
 

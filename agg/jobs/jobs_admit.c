@@ -150,9 +150,9 @@ static void admit(struct trib_jobs *jobs, uint64_t now_ns, struct trib_jobs_entr
 }
 
 /* Compare by tag; break ties by order of arrival. */
-static int compare_places(const void *left, const void *right)
+static int compare_tags(const void *left, const void *right)
 {
-    const struct trib_jobs_place *a = left, *b = right;
+    const struct trib_jobs_tagged *a = left, *b = right;
 
     if (a->tag < b->tag || a->tag > b->tag)
         return a->tag < b->tag ? -1 : 1;
@@ -166,10 +166,10 @@ void trib_jobs_positions(struct trib_jobs *jobs, uint64_t now_ns)
     trib_jobs_order(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++)
         if (jobs->entries[i].job.state == TRIB_JOB_QUEUED)
-            jobs->places[n++] = (struct trib_jobs_place){jobs->entries[i].tag, i};
-    qsort(jobs->places, n, sizeof(*jobs->places), compare_places);
+            jobs->tagged[n++] = (struct trib_jobs_tagged){jobs->entries[i].tag, i};
+    qsort(jobs->tagged, n, sizeof(*jobs->tagged), compare_tags);
     for (uint32_t i = 0; i < n; i++)
-        jobs->entries[jobs->places[i].entry].job.position = i + 1;
+        jobs->entries[jobs->tagged[i].entry].job.position = i + 1;
 }
 
 /* Queue the job, or refuse it if it does not want to wait. */

@@ -23,10 +23,10 @@
  * Why no job starves: the tag of a waiting job grows only if running jobs of its own
  * user exceed their estimates. The tags of served users grow without bound, and users
  * that start to wait start at virtual time, which grows with the smallest tag. So every
- * job becomes next. A next job that does not fit lets others pass for patience_ns. From
- * then on no job is admitted before it, so it is admitted once enough running jobs have
- * ended. A job blocked by its own user's limits is not next; only that user can change
- * this.
+ * job becomes next. If the next job does not fit, later jobs may pass it for
+ * backfill_ns (backfilling). From then on no job is admitted before it, so it is
+ * admitted once enough running jobs have ended. A job blocked by its own user's limits
+ * is not next; only that user can change this.
  *
  * A running job may last for weeks, and free slots must not stay unused that long. So
  * the gate that holds back all other jobs opens after gate_ns, for as long as it was
@@ -74,7 +74,7 @@ static double expected_s(const struct trib_jobs *jobs,
 }
 
 /* Set the tag of each account from its ended and running jobs. */
-static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
+static void charge_accounts(struct trib_jobs *jobs, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < jobs->n_accounts; i++) {
         struct trib_jobs_account *account = &jobs->accounts[i];
@@ -98,8 +98,8 @@ static void settle_accounts(struct trib_jobs *jobs, uint64_t now_ns)
 
 /* Return true if a user's first queued job may be next. A user that starts to wait
  * starts at virtual time. */
-static bool meet_account(const struct trib_jobs *jobs,
-                         struct trib_jobs_account *account, const struct trib_job *job)
+static bool visit_account(const struct trib_jobs *jobs,
+                          struct trib_jobs_account *account, const struct trib_job *job)
 {
     bool able = trib_jobs_slots_left(&account->limits, &account->held, job) >=
                 job->slots_wanted;
@@ -141,14 +141,14 @@ static void read_quotas(struct trib_jobs *jobs)
 void trib_jobs_order(struct trib_jobs *jobs, uint64_t now_ns)
 {
     read_quotas(jobs);
-    settle_accounts(jobs, now_ns);
+    charge_accounts(jobs, now_ns);
     for (uint32_t i = 0; i < jobs->n; i++) {
         struct trib_jobs_entry *e = &jobs->entries[i];
         struct trib_jobs_account *account = &jobs->accounts[e->account];
 
         if (e->job.state != TRIB_JOB_QUEUED)
             continue;
-        e->able = !account->seen && meet_account(jobs, account, &e->job);
+        e->able = !account->seen && visit_account(jobs, account, &e->job);
         e->tag = account->tag;
         account->tag += dominant_share(jobs, &e->job, e->job.slots_wanted) *
                         expected_s(jobs, account) / account->weight;
@@ -169,7 +169,7 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
                job->slots_wanted;
 }
 
-/* Return the job that has been next, and blocked, longest and beyond patience_ns. */
+/* Return the job that has been next, and blocked, longest and beyond backfill_ns. */
 static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t now_ns)
 {
     struct trib_jobs_entry *keeper = NULL;
@@ -181,7 +181,7 @@ static struct trib_jobs_entry *longest_blocked(struct trib_jobs *jobs, uint64_t 
             continue;
         if (!e->able)
             e->blocked_ns = 0; /* now blocked by its own user's limits */
-        else if (now_ns - e->blocked_ns >= jobs->opts.patience_ns &&
+        else if (now_ns - e->blocked_ns >= jobs->opts.backfill_ns &&
                  (!keeper || e->blocked_ns < keeper->blocked_ns))
             keeper = e;
     }
@@ -225,11 +225,11 @@ static struct trib_jobs_entry *gate_keeper(struct trib_jobs *jobs, uint64_t now_
     return NULL;
 }
 
-/* Return the lead that other jobs may have over the next one: `patience` divided by the
- * weights of the waiting users. */
+/* Return the lead that other jobs may have over the next one: backfill_ns divided by
+ * the weights of the waiting users. */
 static double lead(const struct trib_jobs *jobs)
 {
-    return (double)jobs->opts.patience_ns * 1e-9 / jobs->waiting_weights;
+    return (double)jobs->opts.backfill_ns * 1e-9 / jobs->waiting_weights;
 }
 
 /* Return the job with the smallest tag up to `most`; with `fit`, only among jobs that
@@ -260,7 +260,7 @@ struct trib_jobs_entry *trib_jobs_choose(struct trib_jobs *jobs, uint64_t now_ns
                 next->blocked_ns = now_ns;
             if (now_ns < jobs->gate_open_ns)
                 next = smallest(jobs, HUGE_VAL, true);
-            else if (now_ns - next->blocked_ns < jobs->opts.patience_ns)
+            else if (now_ns - next->blocked_ns < jobs->opts.backfill_ns)
                 next = smallest(jobs, next->tag + lead(jobs), true);
         }
     }

@@ -17,10 +17,10 @@ struct trib_jobs_account {
     struct trib_quota quota;
     double served; /* charges of ended jobs: share of the service × s / weight */
     double hold_s; /* mean holding time of its jobs */
-    bool waiting;  /* has a queued job, and its limits allow the first */
+    bool waiting; /* has a queued job, and its limits allow the first */
     /* Valid during one pass over the queue: */
-    bool seen;    /* its first queued job was visited */
-    double tag;   /* tag of its next queued job */
+    bool seen; /* its first queued job was visited */
+    double tag; /* tag of its next queued job */
 };
 
 struct trib_jobs_entry {
@@ -31,11 +31,11 @@ struct trib_jobs_entry {
     uint64_t blocked_ns; /* since when the job is next and does not fit; 0: never */
     /* Valid during one pass over the queue: */
     double tag; /* order among all queued jobs */
-    bool able;  /* first job of its user, and within the user's limits */
+    bool able; /* first job of its user, and within the user's limits */
 };
 
 /* Entry to sort queued jobs by tag. */
-struct trib_jobs_place {
+struct trib_jobs_tagged {
     double tag;
     uint32_t entry;
 };
@@ -47,7 +47,7 @@ struct trib_jobs {
     struct trib_quota quota;
     bool draining;
     uint64_t ids;
-    double now_v;  /* virtual time: tag of the job admitted last */
+    double now_v; /* virtual time: tag of the job admitted last */
     double hold_s; /* mean over all accounts */
     uint32_t n;
     uint32_t n_max;
@@ -55,13 +55,13 @@ struct trib_jobs {
     uint32_t n_accounts;
     uint32_t n_accounts_max;
     struct trib_jobs_account *accounts;
-    struct trib_jobs_place *places; /* [n_max + 1], scratch of trib_jobs_positions */
+    struct trib_jobs_tagged *tagged; /* [n_max + 1], scratch of trib_jobs_positions */
     bool *labelled; /* [n_max + 2], scratch of free_label */
     /* The gate: the next job does not fit and no job may pass it; see
      * agg/jobs/jobs_fair.c. */
     uint64_t gate_since_ns; /* time at which it was shut; 0: open */
-    uint64_t gate_open_ns;  /* all may pass until then */
-    uint64_t gate_ns;       /* how long it is shut next; 0: opts.gate_ns */
+    uint64_t gate_open_ns; /* all may pass until then */
+    uint64_t gate_ns; /* how long it is shut next; 0: opts.gate_ns */
     /* Valid during one pass over the queue: */
     double waiting_weights; /* sum of the weights of waiting users */
 };
@@ -86,8 +86,8 @@ void trib_jobs_set_lent(struct trib_jobs *jobs, struct trib_jobs_entry *e, bool 
  * reached.
  */
 uint32_t trib_jobs_slots_left(const struct trib_jobs_limits *limits,
-                        const struct trib_jobs_limits *held,
-                        const struct trib_job *job);
+                              const struct trib_jobs_limits *held,
+                              const struct trib_job *job);
 
 /** trib_jobs_in_use - return the service's resources in use, without lent slots. */
 struct trib_jobs_limits trib_jobs_in_use(const struct trib_jobs *jobs);
@@ -109,7 +109,8 @@ void trib_jobs_charge(struct trib_jobs *jobs, uint64_t now_ns,
 
 /** trib_jobs_explain - append which resource a job lacks, and who holds it. */
 void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
-                   const struct trib_jobs_entry *entry, char text[TRIB_JOB_TEXT_BYTES]);
+                       const struct trib_jobs_entry *entry,
+                       char text[TRIB_JOB_TEXT_BYTES]);
 
 /**
  * trib_jobs_reject - return true, with a message, if a request can never be admitted.
@@ -117,8 +118,8 @@ void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
  * account   account of the user; NULL: the user's name is invalid
  */
 bool trib_jobs_reject(const struct trib_jobs *jobs,
-                     const struct trib_job_request *request,
-                     const struct trib_jobs_account *account,
-                     char text[TRIB_JOB_TEXT_BYTES]);
+                      const struct trib_job_request *request,
+                      const struct trib_jobs_account *account,
+                      char text[TRIB_JOB_TEXT_BYTES]);
 
 #endif

@@ -44,7 +44,7 @@ static enum lack lack_of(const struct trib_jobs_limits *limits,
     if (trib_jobs_slots_left(&only, held, job) < job->slots_wanted)
         return LACK_SLOTS;
     return trib_jobs_slots_left(limits, held, job) < job->slots_wanted ? LACK_BYTES
-                                                                 : LACK_NOTHING;
+                                                                       : LACK_NOTHING;
 }
 
 static uint64_t held_of(const struct trib_job *job, enum lack what)
@@ -168,7 +168,8 @@ static void append_lack(const struct trib_jobs_limits *limits,
 }
 
 void trib_jobs_explain(const struct trib_jobs *jobs, uint64_t now_ns,
-                   const struct trib_jobs_entry *entry, char text[TRIB_JOB_TEXT_BYTES])
+                       const struct trib_jobs_entry *entry,
+                       char text[TRIB_JOB_TEXT_BYTES])
 {
     const struct trib_jobs_account *account = &jobs->accounts[entry->account];
     enum lack what = lack_of(&account->limits, &account->held, &entry->job);
@@ -197,7 +198,8 @@ bool trib_jobs_name_ok(const char *name)
 }
 
 /* Append a remedy for whichever of ranks and slots needs more memory. */
-static void append_cure(char *text, const struct trib_job_request *r, uint64_t of_ranks)
+static void append_remedy(char *text, const struct trib_job_request *r,
+                          uint64_t of_ranks)
 {
     if (of_ranks < r->slots * r->slot_bytes) {
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, ": request fewer or smaller slots");
@@ -229,15 +231,15 @@ static bool too_much(const struct trib_job_request *r,
         append_bytes(text, slots * r->slot_bytes + of_ranks);
         trib_text_append(text, TRIB_JOB_TEXT_BYTES, ", but the limit of %s is ", who);
         append_bytes(text, limits->bytes);
-        append_cure(text, r, of_ranks);
+        append_remedy(text, r, of_ranks);
         return true;
     }
     return false;
 }
 
 bool trib_jobs_reject(const struct trib_jobs *jobs, const struct trib_job_request *r,
-                     const struct trib_jobs_account *account,
-                     char text[TRIB_JOB_TEXT_BYTES])
+                      const struct trib_jobs_account *account,
+                      char text[TRIB_JOB_TEXT_BYTES])
 {
     char user[TRIB_JOB_NAME_BYTES + sizeof("user ")];
 

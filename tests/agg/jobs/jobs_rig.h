@@ -13,7 +13,7 @@
 
 static const struct trib_jobs_opts plain = {
     .service = {.slots = 512, .jobs = 8, .queued = 8},
-    .patience_ns = 10 * S,
+    .backfill_ns = 10 * S,
 };
 
 static inline struct trib_jobs *table(const struct trib_jobs_opts *opts)
@@ -26,16 +26,20 @@ static inline struct trib_jobs *table(const struct trib_jobs_opts *opts)
 }
 
 static inline struct trib_job_answer ask_for(struct trib_jobs *jobs, uint64_t now_ns,
-                                      const char *name, const char *user,
-                                      uint32_t slots, uint64_t wait_ns)
+                                             const char *name, const char *user,
+                                             uint32_t slots, uint64_t wait_ns)
 {
     struct trib_job_answer answer;
 
     trib_jobs_submit(jobs, now_ns,
-                  &(struct trib_job_request){.name = name, .user = user, .weight = 1,
-                                             .ranks = 4, .slots = slots,
-                                             .slot_bytes = 1024, .wait_ns = wait_ns},
-                  &answer);
+                     &(struct trib_job_request){.name = name,
+                                                .user = user,
+                                                .weight = 1,
+                                                .ranks = 4,
+                                                .slots = slots,
+                                                .slot_bytes = 1024,
+                                                .wait_ns = wait_ns},
+                     &answer);
     return answer;
 }
 

@@ -12,7 +12,7 @@
 #define USERS_MAX 16
 #define JOBS_MAX 512 /* at one time */
 #define SLOTS 512
-#define PATIENCE_S 20
+#define BACKFILL_S 20
 #define HOLD_MAX_S 300
 
 /* The kind of jobs of a user. */
@@ -123,9 +123,13 @@ static void ask(struct sim *sim, uint32_t user)
 {
     const struct kind *kind = &sim->kinds[user];
     char name[16];
-    struct trib_job_request r = {.name = "x", .user = name, .weight = 1, .ranks = 2,
+    struct trib_job_request r = {.name = "x",
+                                 .user = name,
+                                 .weight = 1,
+                                 .ranks = 2,
                                  .slots = draw(sim, kind->slots_most),
-                                 .slot_bytes = kind->slot_bytes, .wait_ns = UINT64_MAX};
+                                 .slot_bytes = kind->slot_bytes,
+                                 .wait_ns = UINT64_MAX};
     struct trib_job_answer answer;
 
     snprintf(name, sizeof(name), "user-%u", user);
@@ -135,7 +139,9 @@ static void ask(struct sim *sim, uint32_t user)
     if (answer.verdict == TRIB_JOB_REFUSE)
         fail_msg("%s", answer.text);
     struct sim_job *job = &sim->running[sim->n++];
-    *job = (struct sim_job){.id = answer.id, .user = user, .asked_ns = sim->now_ns,
+    *job = (struct sim_job){.id = answer.id,
+                            .user = user,
+                            .asked_ns = sim->now_ns,
                             .position = answer.position};
     if (answer.verdict == TRIB_JOB_ADMIT)
         begin(sim, job, answer.slots);
@@ -182,8 +188,8 @@ static void end_one(struct sim *sim)
 
 static void simulate(struct sim *sim, uint32_t ends)
 {
-    struct trib_jobs_opts opts = {.service = sim->service, .user = sim->per_user,
-                                  .patience_ns = PATIENCE_S * S};
+    struct trib_jobs_opts opts = {
+        .service = sim->service, .user = sim->per_user, .backfill_ns = BACKFILL_S * S};
     char name[16];
 
     assert_ok(trib_jobs_create(&opts, NULL, &sim->jobs));
@@ -242,7 +248,9 @@ TEST(test_equal_users)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512},
-                          .kinds = equal, .users = 10, .seed = seed};
+                          .kinds = equal,
+                          .users = 10,
+                          .seed = seed};
         simulate(&sim, 6000);
         report(&sim, "equal users");
         assert_true(jain(&sim) >= 0.95);
@@ -252,13 +260,17 @@ TEST(test_equal_users)
 TEST(test_weights)
 {
     static const struct kind kinds[] = {
-        {1, 40, 100, 6, 1024}, {2, 60, 60, 6, 1024}, {4, 40, 100, 12, 1024},
+        {1, 40, 100, 6, 1024},
+        {2, 60, 60, 6, 1024},
+        {4, 40, 100, 12, 1024},
         {8, 50, 80, 16, 1024},
     };
 
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512},
-                          .kinds = kinds, .users = 4, .seed = seed};
+                          .kinds = kinds,
+                          .users = 4,
+                          .seed = seed};
         double sum = 0;
         simulate(&sim, 8000);
         report(&sim, "weights 1 2 4 8");
@@ -279,9 +291,11 @@ TEST(test_dominant_share)
         {1, 20, 100, 8, 8192},
         {1, 20, 100, 8, 256},
     };
-    struct sim sim = {.service = {.slots = SLOTS, .jobs = 256, .queued = 512,
-                                  .bytes = 1024 * 1024},
-                      .kinds = kinds, .users = 3, .seed = 7};
+    struct sim sim = {
+        .service = {.slots = SLOTS, .jobs = 256, .queued = 512, .bytes = 1024 * 1024},
+        .kinds = kinds,
+        .users = 3,
+        .seed = 7};
 
     simulate(&sim, 8000);
     report(&sim, "slots and memory");
@@ -290,10 +304,11 @@ TEST(test_dominant_share)
 
 TEST(test_limits_hold)
 {
-    struct sim sim = {.service = {.slots = SLOTS, .jobs = 20, .queued = 512,
-                                  .bytes = 300 * 1024},
-                      .per_user = {.slots = 100, .jobs = 4},
-                      .users = 3, .seed = 11};
+    struct sim sim = {
+        .service = {.slots = SLOTS, .jobs = 20, .queued = 512, .bytes = 300 * 1024},
+        .per_user = {.slots = 100, .jobs = 4},
+        .users = 3,
+        .seed = 11};
     static const struct kind kinds[] = {
         {1, 100, 100, 4, 1024}, {1, 50, 100, 6, 2048}, {1, 5, 100, 12, 512}};
 
@@ -313,13 +328,15 @@ TEST(test_limits_hold)
 TEST(test_nobody_starves)
 {
     static const struct kind kinds[] = {
-        {1, 16, HOLD_MAX_S, 20, 1024},  {1, 512, HOLD_MAX_S, 1, 1024},
-        {1, 8, HOLD_MAX_S, 40, 1024},   {1, 4, HOLD_MAX_S, 60, 1024},
+        {1, 16, HOLD_MAX_S, 20, 1024}, {1, 512, HOLD_MAX_S, 1, 1024},
+        {1, 8, HOLD_MAX_S, 40, 1024},  {1, 4, HOLD_MAX_S, 60, 1024},
         {1, 512, HOLD_MAX_S, 1, 1024},
     };
     struct sim sim = {.service = {.slots = SLOTS, .jobs = 500, .queued = 512},
-                      .kinds = kinds, .users = 5, .seed = 13};
-    double bound_s = 5 * 2 * (HOLD_MAX_S + PATIENCE_S);
+                      .kinds = kinds,
+                      .users = 5,
+                      .seed = 13};
+    double bound_s = 5 * 2 * (HOLD_MAX_S + BACKFILL_S);
 
     simulate(&sim, 10000);
     report(&sim, "whole and small");
@@ -341,8 +358,12 @@ struct relay {
 
 static void queue_up(struct relay *relay, const char *user, int n)
 {
-    struct trib_job_request r = {.name = "x", .user = user, .weight = 1, .ranks = 2,
-                                 .slots = 10, .wait_ns = UINT64_MAX};
+    struct trib_job_request r = {.name = "x",
+                                 .user = user,
+                                 .weight = 1,
+                                 .ranks = 2,
+                                 .slots = 10,
+                                 .wait_ns = UINT64_MAX};
     struct trib_job_answer a;
 
     for (int i = 0; i < n; i++) {
