@@ -521,7 +521,7 @@ static int waits_in_vain(struct ranks_self *self)
     return 0;
 }
 
-/* The error message of a sum that timed out has what the device has counted. */
+/* The error message of a sum that timed out lists the counters of the device. */
 TEST(test_counters_of_a_time_out)
 {
     struct ranks_job job = {.size = 2,

@@ -362,7 +362,7 @@ TEST(test_congestion_is_marked, clean, nothing_left)
     ends_close(e);
 }
 
-/* A completion channel is readable when a delay is over, though nobody polls. */
+/* A completion channel becomes readable when a delay ends, without any poll. */
 TEST(test_sleepers_wake, clean, nothing_left)
 {
     const struct end_opts opts[2] = {{0}};

@@ -90,7 +90,7 @@ static void open_transport(struct rank *r)
     };
 
     fake_verbs_host(r->self);
-    r->cfg.stop_timeout_ms = 60000; /* a thread of so many may be late */
+    r->cfg.stop_timeout_ms = 60000; /* with this many threads, one may run late */
     trib_log_init(&r->log, TRIB_LOG_ERROR, NULL, NULL);
     DEMAND(r, trib_transport_open("verbs:rails=1", &opts, &r->t) == TRIB_OK);
     DEMAND(r, r->t->ops->address(r->t, &r->job->addresses[r->self]) == TRIB_OK);

@@ -198,7 +198,7 @@ int rdma_destroy_id(struct rdma_cm_id *base)
     drop_events(id);
     while (id->acked < id->reported) {
         if (!fake_wait()) {
-            fake_mistake("an id is destroyed whose events nobody acknowledges");
+            fake_mistake("an id is destroyed before its events are acknowledged");
             break;
         }
     }

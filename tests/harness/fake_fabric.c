@@ -51,8 +51,8 @@ static void init_mutex(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* A process may be killed within the lock. The changes under it are small, and tests
- * that kill processes expect no more of them. */
+/* A process may be killed while it holds the lock. Tests that kill processes do not
+ * check what it was changing. */
 void fake_lock(void)
 {
     if (pthread_mutex_lock(&fake_hub->lock) == EOWNERDEAD)

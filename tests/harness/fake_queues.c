@@ -317,7 +317,7 @@ static int check_change(const struct fake_queue *qp, const struct ibv_qp_attr *a
                         int mask)
 {
     if (mask & IBV_QP_AV && !fake_path_is_right(qp->base.context, &attr->ah_attr))
-        fake_mistake("nobody is at the end of that path");
+        fake_mistake("no port has the address of that path");
     if (fake_opts.no_remote_write && mask & IBV_QP_ACCESS_FLAGS &&
         attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE)
         return EOPNOTSUPP;

@@ -256,7 +256,7 @@ void fake_raise(struct ibv_context *context, struct ibv_async_event event)
     struct context *c = (struct context *)context;
 
     if (c->n_events == EVENTS_MAX) {
-        fake_mistake("nobody reads the asynchronous events");
+        fake_mistake("the asynchronous events are not read");
         return;
     }
     c->events[c->n_events++] = event;

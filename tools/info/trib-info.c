@@ -32,7 +32,7 @@ static const struct section sections[INFO_SECTIONS] = {
     [INFO_CONFIG] = {TRIB_LIST_CONFIG, "settings", NONE},
 };
 
-#define VALUE_BYTES 320 /* for a value with its unit */
+#define VALUE_BYTES 1056 /* for a value, such as a list of devices, with its unit */
 
 /* --- text --- */
 

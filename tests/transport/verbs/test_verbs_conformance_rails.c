@@ -6,7 +6,7 @@
 #include "tests/harness/tribtest.h"
 #include "tests/transport/conformance.h"
 
-/* As decorated rows: in one process nobody wakes a sleeper when a delay is over. */
+/* As decorated rows: in one process, no thread wakes a sleeper when a delay ends. */
 #define FLAGS (ROW_THREADS | ROW_DECORATED)
 
 static const struct row rows[] = {

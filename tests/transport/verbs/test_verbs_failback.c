@@ -205,7 +205,7 @@ static void be_patient(struct pair *pair)
         ((struct multirail *)pair->t[side])->timeout_ns = UINT64_C(60000000000);
 }
 
-/* All ports are down for a while: the job goes on over those that come back. */
+/* All ports are down for a while: the job continues over the ports that return. */
 TEST(test_last_rail, clean, nothing_left)
 {
     static const char *const texts[] = {"verbs", "verbs:connect=gid"};
@@ -237,7 +237,7 @@ TEST(test_last_rail, clean, nothing_left)
     }
 }
 
-/* No port comes back: the peer is lost once the limit is over. */
+/* No port comes back: the peer is lost after the limit. */
 TEST(test_no_rail_returns, clean, nothing_left)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
