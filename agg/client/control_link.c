@@ -262,10 +262,8 @@ static void fill_join(const struct trib_control_link *s, int node,
     j->aggregators = (uint32_t)s->n;
     j->aggregator = (uint32_t)node;
     j->weight = (uint32_t)cfg->service_weight;
-    const uint32_t peers = s->job->peers[s->which[node]];
-    j->slots = peers * (uint32_t)cfg->window * TRIB_LANES;
-    j->bytes =
-        (uint64_t)peers * trib_link_bytes((uint32_t)cfg->window, cfg->chunk, false);
+    j->slots = s->job->peers[s->which[node]] * (uint32_t)cfg->window * TRIB_LANES;
+    j->bytes = (uint64_t)j->slots * cfg->chunk;
     j->deadline_ms = (uint32_t)s->wait_ms;
     char key[sizeof("key= ") + TRIB_SECRET_TEXT] = "", digits[TRIB_SECRET_TEXT];
     if (s->job->secret.is_set) {

@@ -43,9 +43,7 @@ static trib_status_t fits_grant(const struct aggregator *agg,
 {
     const uint64_t slots =
         (uint64_t)agg->n_peers * (uint64_t)agg->cfg.window * TRIB_LANES;
-    const uint64_t bytes =
-        (uint64_t)agg->n_peers *
-        trib_link_bytes((uint32_t)agg->cfg.window, agg->cfg.chunk, false);
+    const uint64_t bytes = slots * agg->cfg.chunk;
 
     if (slots > join->slots)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
@@ -55,7 +53,7 @@ static trib_status_t fits_grant(const struct aggregator *agg,
                          agg->n_peers == 1 ? "needs" : "need", slots, join->slots);
     if (bytes > join->bytes)
         return trib_fail(err, TRIB_ERR_PROTOCOL,
-                         "%" PRIu64 " slots of %zu bytes pin %" PRIu64 " bytes; the "
+                         "%" PRIu64 " slots of %zu bytes need %" PRIu64 " bytes; the "
                          "job requested %" PRIu64,
                          slots, agg->cfg.chunk, bytes, join->bytes);
     return TRIB_OK;

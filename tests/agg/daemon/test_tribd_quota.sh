@@ -7,7 +7,7 @@
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 export TRIB_STOP_TIMEOUT_MS=20000 # no rank on a busy machine counts as stopped
-export TRIB_CHUNK=64K TRIB_WINDOW=8 # 32 slots of two ranks pin 4 MiB
+export TRIB_CHUNK=64K TRIB_WINDOW=8 # 32 slots of two ranks: 2 MiB
 if missing curl "what is shared" || missing jq "what is shared"; then
     finish
 fi
@@ -38,8 +38,8 @@ end_steps twice "two threads"
 # --- limits, and jobs that hold all of them ---
 
 start_daemon slots "user_slots = 40" || finish
-start_daemon user "user_memory = 8" || finish
-start_daemon memory "memory = 8" || finish
+start_daemon user "user_memory = 4" || finish
+start_daemon memory "memory = 4" || finish
 start_daemon jobs "jobs = 1" || finish
 start_daemon job "job_memory = 1" || finish
 TRIB_SERVICE_WEIGHT=3 start_steps first "slots user memory jobs" 20
@@ -55,15 +55,15 @@ refused() { # DAEMON, its setting, reason
     result $? "$2: the job sums without it, and says so"
 }
 refused slots "user_slots" "within the limits of user key, it needs 32 slots and 8 of 40 are free: job first of user key holds 32 of 40 slots since "
-holds="bytes of 8M bytes are free: job first of user key holds [0-9]*K bytes of 8M bytes since " # 4M and its plans
-refused user "user_memory" "within the limits of user key, it needs 4136K bytes and"
+holds="bytes of 4M bytes are free: job first of user key holds [0-9]*K bytes of 4M bytes since " # 2M and its plans
+refused user "user_memory" "within the limits of user key, it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "user_memory: it says who holds it"
-refused memory "memory" "it needs 4136K bytes and"
+refused memory "memory" "it needs 2080K bytes and"
 grep -q "$holds" "$said"
 result $? "memory: it says who holds it"
 refused jobs "jobs" "1 of 1 jobs run: job first of user key holds 32 of 65536 slots since "
-refused job "job_memory" "needs 4136K bytes, but the limit of a job is 1M bytes: request fewer or smaller slots"
+refused job "job_memory" "needs 2080K bytes, but the limit of a job is 1M bytes: request fewer or smaller slots"
 end_steps first "beside jobs that were refused"
 within 10 is_empty jobs
 service "jobs" run "a job that comes once there is room" "codec none" --sizes 4K
@@ -101,11 +101,11 @@ end_steps sleeper "beside a job that had its slots meanwhile"
 
 # --- memory of plans: half a MiB each ---
 
-start_daemon small "job_memory = 14" || finish
-start_daemon shared "user_memory = 20" || finish
+start_daemon small "job_memory = 12" || finish
+start_daemon shared "user_memory = 16" || finish
 start_steps beside "small shared" 20
 within 20 runs small beside && within 20 runs shared beside
-declare -A may=([small]="a job is 14" [shared]="all jobs of one user is 20")
+declare -A may=([small]="a job is 12" [shared]="all jobs of one user is 16")
 for name in small shared; do
     service "$name" expect "$name: a job with 5 plans" 0 "5 plans, all right" \
         "$build/tools/trib-run" -n 2 -- "$build/tests/agg/daemon/plans" keep 5
