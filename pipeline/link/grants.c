@@ -73,8 +73,7 @@ void trib_grants_pass(struct trib_arena *a, struct trib_link *links)
         (void)pop(g);
         if (post_grant(l, lane)) {
             g->given += r->asked;
-            r->granted = r->asked;
-            r->asked = 0;
+            r->granted = true;
         } else {
             push(g, (int)(at / TRIB_LANES), lane);
         }
@@ -85,9 +84,12 @@ void trib_grants_pass(struct trib_arena *a, struct trib_link *links)
  * therefore the one that asked. */
 static void take_back(struct trib_grants *g, struct trib_recv_lane *r)
 {
-    assert(g->given >= r->granted);
-    g->given -= r->granted;
-    r->granted = 0;
+    const uint32_t bytes = r->granted ? r->asked : 0;
+
+    assert(g->given >= bytes);
+    g->given -= bytes;
+    r->asked = 0;
+    r->granted = false;
 }
 
 bool trib_grants_take(struct trib_arena *a, struct trib_link *links,
@@ -103,7 +105,7 @@ bool trib_grants_take(struct trib_arena *a, struct trib_link *links,
     struct trib_recv_lane *r = &l->recv[lane];
     if (kind == LINK_IMM_ASK) {
         const size_t bytes = (size_t)(bits >> 1) * LINK_ASK_UNIT;
-        if (r->asked || r->granted || !bytes || bytes > a->slot_bytes)
+        if (r->asked || !bytes || bytes > a->slot_bytes)
             return false;
         r->asked = (uint32_t)bytes;
         push(g, event->peer, lane);
@@ -123,10 +125,8 @@ void trib_grants_drop(struct trib_arena *a, struct trib_link *l, int peer)
 {
     struct trib_grants *g = &a->grants;
 
-    for (int lane = 0; lane < TRIB_LANES; lane++) {
+    for (int lane = 0; lane < TRIB_LANES; lane++)
         take_back(g, &l->recv[lane]);
-        l->recv[lane].asked = 0;
-    }
     for (uint32_t left = g->waiting; left > 0; left--) {
         const uint32_t at = pop(g);
         if (at / TRIB_LANES != (uint32_t)peer)

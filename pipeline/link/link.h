@@ -159,11 +159,11 @@ struct trib_recv_lane {
     uint32_t next; /* position of the next frame to check, from 0 */
     uint32_t arrived; /* frames counted by events; without load/store reach */
     uint32_t returned; /* last credit returned */
-    uint32_t asked; /* bytes of the next frame, which waits for a grant; or 0 */
-    uint32_t granted; /* bytes of the next frame, which is granted; or 0 */
+    uint32_t asked; /* bytes of the next frame if it needs a grant, or 0: grants.h */
     uint32_t skip; /* number of coming frames to drop: see partial.h */
     bool owed; /* credits are unsent: the transport was full */
     bool taken; /* link.seen has the entry of `next` */
+    bool granted; /* the next frame has its grant */
     uint8_t *slots;
 };
 
