@@ -80,7 +80,7 @@ bool job_settings_check_transports(const char *list, struct trib_error *err)
 
 /* If this process sets TRIB_TRANSPORT, the job's transport is not used. */
 bool job_settings_allow(const char *settings, const char *transports,
-                       struct trib_error *err)
+                        struct trib_error *err)
 {
     const char *own = trib_config_environment("TRIB_TRANSPORT");
 
@@ -137,7 +137,7 @@ static trib_status_t load_secret(struct aggregator *agg, const char **text,
  * local to this service.
  */
 trib_status_t job_settings_load(struct aggregator *agg, const char *text,
-                                   struct trib_error *err)
+                                struct trib_error *err)
 {
     char list[TRIB_CONTROL_SETTINGS_MAX + 64], own[TRIB_CONFIG_TEXT_BYTES];
     size_t at = 0;
@@ -190,7 +190,11 @@ void job_settings_bind_to(struct aggregator *agg, const char *net)
     if (!net || !net[0] || !ops || !ops->nets || strchr(transport, '+') ||
         strstr(transport, "net="))
         return;
-    if (snprintf(text, sizeof(text), "%s%snet=%s", transport,
-                 transport[len] ? "," : ":", net) < (int)sizeof(text))
+    /* Addresses of RDMA devices need not be in the networks of `listen`. */
+    const bool rdma = ops == trib_transport_find("verbs") ||
+                      (strcmp(name, "auto") == 0 && trib_transport_find("verbs"));
+    if (snprintf(text, sizeof(text), "%s%snet=%s%s", transport,
+                 transport[len] ? "," : ":", net,
+                 rdma ? ",all_devices=1" : "") < (int)sizeof(text))
         memcpy(transport, text, sizeof(text));
 }

@@ -42,6 +42,7 @@ struct verbs_params {
     enum verbs_connect connect;
     struct verbs_traffic traffic;
     struct trib_net_ways ways;
+    int64_t all_devices; /* 1: net= selects addresses to listen at, but no devices */
 };
 
 /* verbs_open.c */

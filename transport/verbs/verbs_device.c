@@ -160,7 +160,7 @@ static void choose_addresses(struct verbs *v, const struct verbs_port *wanted,
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "no IP address of the RDMA device %s is in net=%.80s",
                  *wanted->device ? trib_verbs_port_text(wanted, text) : names,
-                 v->local.ways.choice.text);
+                 v->nets.text);
     else if (v->n_ips == 0)
         snprintf(v->no_rdmacm, sizeof(v->no_rdmacm),
                  "the RDMA device %s has no IP address: assign one to its network "

@@ -67,7 +67,7 @@ static uint8_t prefix_of(const struct ifaddrs *list, const uint8_t gid[16])
 
 bool trib_verbs_ip_chosen(const struct verbs *v, const uint8_t ip[16])
 {
-    const struct trib_net_choice *choice = &v->local.ways.choice;
+    const struct trib_net_choice *choice = &v->nets;
     struct trib_own_ip own[TRIB_OWN_IPS_MAX], other = {.prefix = 128};
     uint8_t wire[16];
     int n = choice->n ? trib_own_ips(own, TRIB_OWN_IPS_MAX) : 0;
@@ -165,7 +165,7 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
 /* Return true if a network device of this RDMA device is in the user's networks. */
 static bool link_chosen(const struct verbs *v, const struct ibv_device *device)
 {
-    const struct trib_net_choice *choice = &v->local.ways.choice;
+    const struct trib_net_choice *choice = &v->nets;
     struct trib_own_ip own[TRIB_OWN_IPS_MAX];
     char path[PATH_MAX];
     int n = trib_own_ips(own, TRIB_OWN_IPS_MAX);
@@ -184,18 +184,19 @@ bool trib_verbs_port_chosen(struct verbs *v, struct ibv_context *context, uint8_
 {
     struct verbs_gid_table table;
 
-    if (v->gid < 0 && !v->roce && !v->local.ways.choice.n)
+    if (v->gid < 0 && !v->roce && !v->nets.n)
         return true;
     if (trib_verbs_gid_table_read(v, context, port, &table) != 0)
         return true; /* the addresses of librdmacm tell */
     return table.layer == VERBS_ETHERNET || v->gid >= 0
                ? table.n > 0
-               : !v->local.ways.choice.n || link_chosen(v, context->device);
+               : !v->nets.n || link_chosen(v, context->device);
 }
 
 void trib_verbs_set_choice(struct verbs *v, const struct verbs_params *s)
 {
     v->local.ways = s->ways;
+    v->nets = s->all_devices ? (struct trib_net_choice){.n = 0} : s->ways.choice;
     v->gid = (int)s->gid;
     v->roce = (int)s->roce;
 }

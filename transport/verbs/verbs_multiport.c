@@ -342,7 +342,7 @@ static trib_status_t find_ports(const struct trib_transport_opts *opts,
 /* Return true if the user restricts the ports. */
 static bool is_choosy(const struct verbs_params *s)
 {
-    return s->list.n || s->ways.choice.n || s->gid >= 0 || s->roce;
+    return s->list.n || (s->ways.choice.n && !s->all_devices) || s->gid >= 0 || s->roce;
 }
 
 /* List the ports as verbs:device= accepts them, and those that are not taken. */

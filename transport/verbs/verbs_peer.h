@@ -222,6 +222,7 @@ struct verbs {
     bool one_port; /* do not use the device's other ports */
     enum verbs_connect connect;
     int gid, roce; /* GID index, -1: any; RoCE version, 0: any */
+    struct trib_net_choice nets; /* networks of the devices to use */
     char no_rdmacm[240]; /* why librdmacm is not used; "": it is used */
     bool unfit; /* open failed because the device lacks a feature */
     uint8_t port_num; /* of the device */

@@ -172,7 +172,7 @@ struct device {
 static void judge_port(const struct verbs_wish *wish, const struct device *d,
                        int number, struct verbs_candidate *out)
 {
-    const struct trib_net_choice *net = &wish->v->local.ways.choice;
+    const struct trib_net_choice *net = &wish->v->nets;
     const struct verbs_list *list = wish->list;
     struct ibv_port_attr attr = {0};
 

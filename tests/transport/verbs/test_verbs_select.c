@@ -158,6 +158,8 @@ TEST(test_networks, devices, nothing_left)
     pair_refuses("verbs:net=127.0.0.0/16,device=fake0,connect=rdmacm",
                  TRIB_ERR_UNSUPPORTED,
                  "no IP address of the RDMA device fake0 is in net=127.0.0.0/16");
+    assert_rails("verbs:net=127.0.0.0/16,all_devices=1,rails=1,device=fake5", 0,
+                 "fake5");
     uint8_t own[1][16];
     char ip[TRIB_IP_TEXT_BYTES], text[100];
     if (!trib_net_own(own, 1))
@@ -334,6 +336,9 @@ TEST(test_text, devices, nothing_left)
     trib_transport_devices(&trib_verbs_ops, "auto:net=127.0.0.0/16,near=shm", text,
                            sizeof(text));
     contains(text, "fake1 (no address selected by net=127.0.0.0/16)");
+    trib_transport_devices(&trib_verbs_ops, "auto:net=127.0.0.0/16,all_devices=1", text,
+                           sizeof(text));
+    contains(text, "fake1 200 Gbit/s");
     trib_transport_devices(&trib_verbs_ops, "tcp:port=7000", text, sizeof(text));
     contains(text, "fake1 200 Gbit/s");
 }
