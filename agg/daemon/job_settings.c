@@ -184,17 +184,20 @@ void job_settings_bind_to(struct aggregator *agg, const char *net)
 {
     char text[TRIB_CONFIG_TEXT_BYTES], name[32], *transport = agg->cfg.transport;
     const size_t len = strcspn(transport, ":");
+    struct trib_error err = {0};
 
     snprintf(name, sizeof(name), "%.*s", (int)len, transport);
     const struct trib_transport_ops *ops = trib_transport_find(name);
     if (!net || !net[0] || !ops || !ops->nets || strchr(transport, '+') ||
         strstr(transport, "net="))
         return;
-    /* Addresses of RDMA devices need not be in the networks of `listen`. */
-    const bool rdma = ops == trib_transport_find("verbs") ||
-                      (strcmp(name, "auto") == 0 && trib_transport_find("verbs"));
-    if (snprintf(text, sizeof(text), "%s%snet=%s%s", transport,
-                 transport[len] ? "," : ":", net,
-                 rdma ? ",all_devices=1" : "") < (int)sizeof(text))
-        memcpy(transport, text, sizeof(text));
+    const int bytes = snprintf(text, sizeof(text), "%s%snet=%s,all_devices=1",
+                               transport, transport[len] ? "," : ":", net);
+    if (bytes >= (int)sizeof(text))
+        return;
+    /* Addresses of RDMA devices need not be in the networks of `listen`. Transports
+     * without such devices have no such parameter. */
+    if (trib_transport_check(text, &err) != TRIB_OK)
+        text[bytes - (int)strlen(",all_devices=1")] = '\0';
+    memcpy(transport, text, sizeof(text));
 }
