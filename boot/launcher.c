@@ -48,7 +48,7 @@ static struct {
 
 int trib_launch_place(int rank)
 {
-    /* Of Open MPI, MPICH and Intel MPI, Cray PALS, MVAPICH, Slurm, torchrun. */
+    /* Set by Open MPI, MPICH and Intel MPI, Cray PALS, MVAPICH, Slurm and torchrun. */
     static const char *const variables[] = {
         "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
         "MV2_COMM_WORLD_LOCAL_RANK",  "SLURM_LOCALID",   "LOCAL_RANK",

@@ -168,7 +168,7 @@ trib_status_t trib_store_alive_start(struct trib_store *store);
 bool trib_store_alive_runs(const struct trib_store *store);
 
 /** trib_store_enter - begin a public call: clear the message. TRIB_ERR_INVALID in a
- * forked child, whose messages would end up between those of its parent. */
+ * forked child: it shares the connections of its parent. */
 trib_status_t trib_store_enter(struct trib_store *store);
 
 /** trib_store_alive_stop - end it, if it was started. */
@@ -236,8 +236,8 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
 /** trib_store_shard_is_lost - return true if its session has ended. */
 bool trib_store_shard_is_lost(const struct trib_store *store, int shard);
 
-/** trib_store_shard_answers - the same, negated, after processing what has arrived
- * between two requests. The caller holds the lock. */
+/** trib_store_shard_answers - process the messages that have arrived since the last
+ * request; return true if the session is still open. The caller holds the lock. */
 bool trib_store_shard_answers(struct trib_store *store, int shard);
 
 /* Parts: store_parts.c ------------------------------------------------------------- */

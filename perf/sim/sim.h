@@ -91,7 +91,7 @@ struct sim_result {
     double host_mean; /* bytes sent per host of ranks, with headers */
     double fabric; /* bytes on all links between switches */
     double fabric_most; /* bytes on the busiest of these links */
-    double backlog_most; /* bytes under way to the port with the most */
+    double backlog_most; /* largest number of bytes in flight to one port */
     double held; /* messages that found no room in the buffer of a port */
     double memory_most; /* bytes of slots */
     double memory_mean;

@@ -91,7 +91,7 @@ struct trib_engine {
     bool maybe_away; /* as away_ns > 0, or a busy host may have caused the pause */
     struct trib_error failure; /* its error message, written once, before failed */
     uint32_t idle; /* passes without progress */
-    uint32_t yields; /* those of the idle passes that yielded the core */
+    uint32_t yields; /* idle passes that yielded the core */
     uint32_t short_looks; /* polls of short runs, over all waits: engine_wait.c */
     bool says_asleep; /* this rank is marked asleep on the billboard, since
                              * trib_engine_arm */

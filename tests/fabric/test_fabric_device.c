@@ -308,8 +308,7 @@ TEST(test_loss, clean, nothing_left)
     assert_true(done[0] < END_SENDS);
 }
 
-/* Of two queue pairs that post in turn, some requests of the second arrive before the
- * first's. */
+/* Two queue pairs post in turn. Requests of different queue pairs may be reordered. */
 TEST(test_reordering, clean, nothing_left)
 {
     const struct end_opts opts[2] = {{0}};
