@@ -138,6 +138,7 @@ pings() {
         timeout 60 rping -c -a "$RXE_PEER" -C 10
 }
 
+# shellcheck disable=SC2120 # check passes the options
 sums() { # [OPTION]...
     all_reduce 8000 8,1000,64K 3 "$@" && both_well
 }
@@ -167,6 +168,7 @@ in_class() {
             }
         }
 NFT
+    # shellcheck disable=SC2119
     sums
     local status=$?
     right=$(packets 'ip dscp af31 ') all=$(packets '')
@@ -177,6 +179,7 @@ NFT
 
 # The default class of both hosts.
 with_default_class() { # COMMAND...
+    # shellcheck disable=SC2016 # both hosts expand it
     local set='d=/sys/kernel/config; mountpoint -q $d || mount -t configfs configfs $d
         mkdir -p $d/rdma_cm/rxe0 && echo 106 >$d/rdma_cm/rxe0/ports/1/default_roce_tos'
     local away='rmdir /sys/kernel/config/rdma_cm/rxe0' status

@@ -75,8 +75,11 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
     memset(rig, 0, sizeof(*rig));
     rig->s = s;
     rig->row = row;
-    bool remote = row->flags & ROW_REMOTE;
-    rig->cfg.stop_timeout_ms = stop_ms ? stop_ms : remote ? RIG_SILENT_MS : RIG_STOP_MS;
+    if (!stop_ms)
+        stop_ms = row->stop_ms;
+    if (!stop_ms)
+        stop_ms = row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS;
+    rig->cfg.stop_timeout_ms = stop_ms;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     make_secret(&rig->secret);
     rig->cfg.seal = (row->flags & ROW_SEALED) && rig->secret.is_set;
@@ -125,7 +128,7 @@ void rig_close(struct rig *rig)
 {
     struct trib_event event;
 
-    if (rig->t && rig->s->failures == 0) {
+    if (rig->t) {
         rig->t->ops->poll(rig->t, &event, 1);
         spawn_barrier(rig->s);
     }

@@ -40,6 +40,7 @@ enum {
 struct row {
     const char *text;
     unsigned flags;
+    int stop_ms; /* stop_timeout_ms of checks without their own; 0: by flags */
 };
 
 struct check {
