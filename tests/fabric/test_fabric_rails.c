@@ -7,8 +7,8 @@
 #include "tests/harness/tribtest.h"
 #include "tests/transport/conformance.h"
 
-/* The delays are the fabric's, but the limit of a rail without progress, a third of this,
- * is in the time of this machine, which may be busy. */
+/* The delays are the fabric's, but the limit of a rail without progress, a third of
+ * this, is in the time of this machine, which may be busy. */
 #define PATIENT_MS 30000
 
 static const struct row rows[] = {

@@ -330,12 +330,12 @@ check "two hosts: each answers" for_seconds 100 peer_serves
 check "two hosts: ten pings over RDMA" pings
 check "two hosts: verbs is chosen, both ways" chosen
 check "two hosts: sums over verbs" sums
-transport=verbs:connect=gid check "two hosts: sums over verbs, connections by GIDs" sums
-for way in rdmacm gid; do
-    transport=verbs:connect=$way,traffic_class=106 check "two hosts: traffic class, $way" in_class
-    transport=verbs:connect=$way check "two hosts: default traffic class, $way" with_default_class in_class
-done
+transport=verbs:connect=gid check "two hosts: default traffic class, gid" with_default_class in_class
 if [ -n "$long" ]; then
+    transport=verbs:connect=rdmacm check "two hosts: default traffic class, rdmacm" with_default_class in_class
+    for way in rdmacm gid; do
+        transport=verbs:connect=$way,traffic_class=106 check "two hosts: traffic class, $way" in_class
+    done
     for codec in bf16 qsgd:bits=8 topk:ratio=0.25; do
         check "two hosts: sums over verbs, $codec" sums --codec "$codec"
     done
