@@ -100,7 +100,8 @@ static void hears(struct engines *t)
 {
     struct trib_engine *e = &t->side[1].engine;
 
-    for (int i = 0; i < 10 && !e->failed; i++) {
+    const uint64_t until = trib_deadline_ms(10000);
+    while (!e->failed && !trib_deadline_passed(until)) {
         (void)trib_engine_events(e);
         trib_engine_notices(e);
     }
@@ -189,7 +190,8 @@ TEST(test_lost_hosts)
 static void fill_ring(struct engines *t)
 {
     struct trib_engine *e = &t->side[0].engine;
-    struct trib_oob_notice n = {.kind = 0}; /* notices of nothing */
+    /* An operation in which no rank waits. */
+    struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING};
     struct trib_link *l = &e->links[1];
     int sent = 0;
 
@@ -202,32 +204,41 @@ static void fill_ring(struct engines *t)
     assert_status(trib_link_notify(l, &e->arena, &n), TRIB_ERR_NO_RESOURCE);
 }
 
-struct later {
+struct reader {
     struct trib_engine *engine;
-    atomic_bool told;
+    atomic_bool begun, notified;
 };
 
 /* Poll only events: notices are read after all writers have finished. */
-static void *look_later(void *arg)
+static void *read_events(void *arg)
 {
-    struct later *l = arg;
+    struct reader *r = arg;
 
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    while (!atomic_load(&l->told))
-        (void)trib_engine_events(l->engine);
+    while (!atomic_load(&r->notified)) {
+        (void)trib_engine_events(r->engine);
+        atomic_store(&r->begun, true);
+    }
     return NULL;
 }
 
+/* A notice that the transport refused is sent when the peer has made room. */
 TEST(test_full_transport)
 {
     struct engines *t = engines_two("shm+nomap", true);
-    struct later later = {.engine = &t->side[1].engine};
+    struct trib_engine *e = &t->side[0].engine;
+    struct reader reader = {.engine = &t->side[1].engine};
     pthread_t thread;
 
     fill_ring(t);
-    assert_int_equal(pthread_create(&thread, NULL, look_later, &later), 0);
-    trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "because of this");
-    atomic_store(&later.told, true);
+    e->notifies_later = true;
+    trib_engine_fail(e, TRIB_ERR_TIMEOUT, "because of this");
+    assert_true(e->links[1].unnotified);
+    assert_int_equal(pthread_create(&thread, NULL, read_events, &reader), 0);
+    while (!atomic_load(&reader.begun))
+        sched_yield();
+    trib_engine_notify_failure(e);
+    assert_false(e->links[1].unnotified);
+    atomic_store(&reader.notified, true);
     pthread_join(thread, NULL);
     hears(t);
     engines_close(t);
