@@ -43,6 +43,7 @@ struct store_keeper {
     struct archive_task task;
     struct trib_snapshot read;
     bool busy;
+    bool abandoned; /* no rank waits for the current restore any longer */
     struct trib_control_store_snapshot what; /* current order */
     uint64_t changes; /* of the vector when copied; set by the copier */
     struct kept *kept; /* [n] */
@@ -202,6 +203,7 @@ static trib_status_t begin(struct store_keeper *keeper,
     keeper->what = *what;
     keeper->changes = trib_store_changes(keeper->table, what->vector);
     keeper->busy = true;
+    keeper->abandoned = false;
     if (task->writes)
         begin_copy(keeper);
     else
@@ -220,6 +222,16 @@ bool store_keeper_give(struct store_keeper *keeper,
     const bool failed = is_idle(keeper) && begin(keeper, what, &out->err) != TRIB_OK;
     pthread_mutex_unlock(&keeper->mutex);
     return failed;
+}
+
+void store_keeper_abandon(struct store_keeper *keeper,
+                          const struct trib_control_store_snapshot *what)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    if (what->order == TRIB_CONTROL_SNAPSHOT_RESTORE &&
+        keeper->what.order == what->order && keeper->what.vector == what->vector)
+        keeper->abandoned = keeper->busy;
+    pthread_mutex_unlock(&keeper->mutex);
 }
 
 static void log_failure(const struct store_keeper *keeper, const struct trib_error *err)
@@ -263,6 +275,8 @@ static void end_read(struct store_keeper *keeper, const struct trib_store_tick *
 
     if (keeper->task.err.status)
         return;
+    /* A push that overtakes the restore is a change since the snapshot. */
+    const uint64_t changes = trib_store_changes(keeper->table, vector) + 1;
     pthread_mutex_unlock(&keeper->mutex);
     const trib_status_t st =
         trib_store_put(keeper->table, vector, &read->image, tick, &keeper->task.err);
@@ -273,7 +287,7 @@ static void end_read(struct store_keeper *keeper, const struct trib_store_tick *
     if (w)
         trib_metrics_count(w, TRIB_JOB_COUNTS_RESTORES, 1);
     if (grow(keeper)) {
-        keeper->kept[vector].changes = trib_store_changes(keeper->table, vector);
+        keeper->kept[vector].changes = changes;
         keeper->kept[vector].version = read->about.version;
     }
 }
@@ -287,6 +301,10 @@ static bool end(struct store_keeper *keeper, const struct trib_store_tick *tick,
 
     if (!keeper->busy || !archive_is_done(keeper->opts->archive, task))
         return false;
+    if (keeper->abandoned) {
+        drop(keeper);
+        return false;
+    }
     if (task->writes)
         end_write(keeper, now_ns);
     else
@@ -331,8 +349,9 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
 
     if (!has_changed(keeper, vector) || now_ns < k->retry_ns)
         return false;
-    return (o->every_pushes && version > k->version &&
-            version - k->version >= o->every_pushes) ||
+    /* A copy may have undone pushes that the snapshot has. */
+    return (o->every_pushes &&
+            (version < k->version || version - k->version >= o->every_pushes)) ||
            (o->every_ms && now_ns >= k->taken_ns + o->every_ms * 1000000);
 }
 

@@ -46,6 +46,12 @@ bool store_keeper_give(struct store_keeper *keeper,
                        const struct trib_control_store_snapshot *what,
                        struct store_kept *out);
 
+/** store_keeper_abandon - a rank that waits for this order is lost: a restore that is
+ * not done yet is discarded, because it would undo the pushes that follow without it.
+ */
+void store_keeper_abandon(struct store_keeper *keeper,
+                          const struct trib_control_store_snapshot *what);
+
 /** store_keeper_step - start periodic snapshots that are due and finish a completed
  * task, which may take long (tick); true: `out` has its result. */
 bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick *tick,

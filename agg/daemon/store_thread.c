@@ -63,10 +63,13 @@ static void retire(struct store_job *job, struct store_member *m)
 static void remove_member(struct store_thread *t, uint32_t rank,
                           enum store_presence now)
 {
+    struct trib_control_store_snapshot what;
     struct store_job *job = t->job;
     struct store_member *m = job->members[rank];
 
     assert(m && t->n_here > 0);
+    if (m->peer && job->keeper && trib_store_peer_wants(m->peer, &what))
+        store_keeper_abandon(job->keeper, &what);
     trib_store_peer_free(m->peer);
     m->peer = NULL;
     job->members[rank] = NULL;

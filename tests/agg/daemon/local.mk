@@ -44,5 +44,5 @@ tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_store_job_SOURCES = tests/agg/daemon/test_store_job.c agg/daemon/store_job.h \
 	agg/daemon/store_job_parts.h agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_list.c \
 	agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h agg/daemon/credentials.c \
-	agg/daemon/quotas.c agg/daemon/store_keeper.c agg/daemon/store_turns.c
+	agg/daemon/quotas.c agg/daemon/store_turns.c
 tests_agg_daemon_test_store_job_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)

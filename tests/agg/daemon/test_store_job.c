@@ -3,6 +3,10 @@
  * A store in tribd. A store whose first rank joins without memory ends unless the rank
  * returns. A rank's copy that replaces a vector ends the pulls that wait for its
  * version. A shutdown writes a snapshot again that an operator has removed.
+ *
+ * A restore whose rank was lost does not undo the pushes that follow. A push that
+ * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
+ * snapshot that has them.
  */
 #include "tests/harness/tribtest.h"
 
@@ -11,6 +15,7 @@
 
 #include "agg/daemon/archive.h"
 #include "agg/daemon/store_job.h"
+#include "agg/store/store_image.h"
 #include "agg/store/store_peer.h"
 #include "base/fd.h"
 #include "base/time.h"
@@ -19,6 +24,8 @@ enum { SOON_MS = 300, LONG_MS = 60000 };
 
 static _Atomic bool short_of_memory;
 static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
+static _Atomic bool disk_hangs;
+static _Atomic bool overtakes; /* a push of rank 0 overtakes each restore */
 
 static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
                                  struct trib_store_peer **out)
@@ -28,9 +35,33 @@ static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
                                          : trib_store_peer_create(opts, out);
 }
 
+static bool is_done(struct archive *archive, const struct archive_task *task)
+{
+    return !atomic_load(&disk_hangs) && archive_is_done(archive, task);
+}
+
+/* Restore, and push the next number of rank 0 before the restore is noted. */
+static trib_status_t put(struct trib_store_table *table, uint32_t vector,
+                         const struct trib_store_image *image,
+                         const struct trib_store_tick *tick, struct trib_error *err)
+{
+    int32_t one = 1;
+    const trib_status_t st = trib_store_put(table, vector, image, tick, err);
+    struct trib_store_table_push push = {
+        .number = trib_store_clock(table, vector, 0) + 1, .data = &one};
+
+    if (st != TRIB_OK || !atomic_load(&overtakes))
+        return st;
+    return trib_store_table_push(table, vector, &push, tick, err);
+}
+
 #define trib_store_peer_create(opts, out) create_peer(opts, out)
+#define archive_is_done(archive, task) is_done(archive, task)
+#define trib_store_put(table, vector, image, tick, err) \
+    put(table, vector, image, tick, err)
 #define STORE_JOB_KEEP_MS (uint64_t) keep_ms
 #include "agg/daemon/store_job.c"
+#include "agg/daemon/store_keeper.c"
 #include "agg/daemon/store_thread.c"
 
 /* A store, and the parts of tribd that it needs. */
@@ -41,6 +72,8 @@ struct rig {
     struct store_turns *turns;
     struct store_job *job;
     struct archive *archive; /* or NULL */
+    uint64_t every_pushes; /* between two snapshots; 0: none */
+    char folder[400]; /* of snapshots; or "" */
     int wake_fd;
 };
 
@@ -50,19 +83,19 @@ struct rank {
     struct trib_control m; /* received last */
 };
 
-/* folder: for snapshots; or NULL */
-static void rig_open_in(struct rig *rig, uint32_t ranks, const char *folder)
+static void rig_open(struct rig *rig, uint32_t ranks)
 {
     const struct trib_auth_opts none = {.method = "none"};
     const struct trib_metrics_opts metrics = {.start_ns = 1};
     const struct archive_limits no_limits = {.disk = 0};
     struct trib_error err = {0};
 
-    *rig = (struct rig){.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    rig->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     trib_log_init(&rig->log, TRIB_LOG_ERROR, NULL, NULL);
-    if (folder)
-        assert_status(archive_open(folder, &no_limits, &rig->log, &err, &rig->archive),
-                      TRIB_OK);
+    if (rig->folder[0])
+        assert_status(
+            archive_open(rig->folder, &no_limits, &rig->log, &err, &rig->archive),
+            TRIB_OK);
     assert_status(trib_auth_open(&none, &err, &rig->auth), TRIB_OK);
     assert_status(trib_metrics_create(&metrics, &rig->metrics), TRIB_OK);
     assert_status(store_turns_create(1, &rig->turns), TRIB_OK);
@@ -74,13 +107,9 @@ static void rig_open_in(struct rig *rig, uint32_t ranks, const char *folder)
                                         .log = &rig->log,
                                         .turns = rig->turns,
                                         .archive = rig->archive,
+                                        .every_pushes = rig->every_pushes,
                                         .about = {.user = "ana", .job = "job"}};
     assert_status(store_job_open(&opts, &err, &rig->job), TRIB_OK);
-}
-
-static void rig_open(struct rig *rig, uint32_t ranks)
-{
-    rig_open_in(rig, ranks, NULL);
 }
 
 static void rig_close(struct rig *rig)
@@ -167,7 +196,7 @@ static void join_without_memory(const struct rig *rig)
 
 TEST(test_first_rank_without_memory)
 {
-    struct rig rig;
+    struct rig rig = {.folder = ""};
 
     atomic_store(&keep_ms, SOON_MS);
     rig_open(&rig, 2);
@@ -179,7 +208,7 @@ TEST(test_first_rank_without_memory)
 TEST(test_it_comes_back)
 {
     struct rank r;
-    struct rig rig;
+    struct rig rig = {.folder = ""};
 
     atomic_store(&keep_ms, LONG_MS);
     rig_open(&rig, 2);
@@ -197,7 +226,7 @@ TEST(test_a_copy_ends_pulls)
     struct rank waits, restores;
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_OPEN,
                              .store_open = {"x", TRIB_I32, 1, "sum"}};
-    struct rig rig;
+    struct rig rig = {.folder = ""};
 
     rig_open(&rig, 2);
     join(&rig, 0, &restores);
@@ -227,40 +256,155 @@ TEST(test_a_copy_ends_pulls)
     rig_close(&rig);
 }
 
+/* A store of one rank with snapshots, and a vector of one element ------------------ */
+
+static const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
+static const struct archive_key key = {owner, "ana", "x"};
+
+static void say_push(struct rank *r, enum trib_control_push purpose, uint64_t number)
+{
+    static const int32_t one = 1;
+
+    say(r, (struct trib_control){.kind = TRIB_CONTROL_STORE_PUSH,
+                                 .store_push = {.purpose = purpose,
+                                                .number = number,
+                                                .data = {(const uint8_t *)&one, 4}}});
+    hear(r, TRIB_CONTROL_STORE_DONE);
+}
+
+static void say_order(struct rank *r, enum trib_control_snapshot what)
+{
+    say(r, (struct trib_control){.kind = TRIB_CONTROL_STORE_SNAPSHOT,
+                                 .store_snapshot = {0, what}});
+}
+
+static void join_and_open(const struct rig *rig, struct rank *r)
+{
+    join(rig, 0, r);
+    hear(r, TRIB_CONTROL_STORE_JOINED);
+    say(r, (struct trib_control){.kind = TRIB_CONTROL_STORE_OPEN,
+                                 .store_open = {"x", TRIB_I32, 1, "sum"}});
+    hear(r, TRIB_CONTROL_STORE_VECTOR);
+}
+
+/* Push once, and save version 1. */
+static void begin_saved(struct rig *rig, struct rank *r)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    atomic_store(&keep_ms, LONG_MS);
+    snprintf(rig->folder, sizeof(rig->folder), "%.300s/snapshots.XXXXXX",
+             tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(rig->folder));
+    rig_open(rig, 1);
+    join_and_open(rig, r);
+    say_push(r, TRIB_CONTROL_PUSH, 1);
+    say_order(r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    hear(r, TRIB_CONTROL_STORE_DONE);
+}
+
+static void shut_down(const struct rig *rig)
+{
+    store_job_drain(rig->job);
+    store_job_end(rig->job, "a shutdown");
+    ends(rig, "a shutdown");
+}
+
+static void end_saved(struct rig *rig, struct rank *r)
+{
+    trib_session_free(r->session);
+    archive_drop(rig->archive, &key);
+    rig_close(rig);
+    assert_int_equal(rmdir(rig->folder), 0);
+}
+
+static bool is_busy(const struct rig *rig)
+{
+    struct store_keeper *keeper = rig->job->keeper;
+
+    pthread_mutex_lock(&keeper->mutex);
+    const bool busy = keeper->busy;
+    pthread_mutex_unlock(&keeper->mutex);
+    return busy;
+}
+
+/* Wait until the snapshot on disk has a version. */
+static void await_version(const struct rig *rig, uint64_t version)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (archive_version(rig->archive, &key) != version + 1) {
+        assert_false(trib_deadline_passed(until));
+        usleep(1000);
+    }
+}
+
 TEST(test_forgotten)
 {
-    static const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
-    const struct archive_key key = {owner, "ana", "x"};
-    const char *tmp = getenv("TMPDIR");
-    char folder[400], text[100];
-    int32_t one = 1;
+    struct rig rig = {.folder = ""};
     struct rank r;
-    struct rig rig;
+    char text[100];
 
-    snprintf(folder, sizeof(folder), "%.300s/snapshots.XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(folder));
-    rig_open_in(&rig, 1, folder);
-    join(&rig, 0, &r);
-    hear(&r, TRIB_CONTROL_STORE_JOINED);
-    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_OPEN,
-                                  .store_open = {"x", TRIB_I32, 1, "sum"}});
-    hear(&r, TRIB_CONTROL_STORE_VECTOR);
-    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_PUSH,
-                                  .store_push = {.purpose = TRIB_CONTROL_PUSH,
-                                                 .number = 1,
-                                                 .data = {(const uint8_t *)&one, 4}}});
-    hear(&r, TRIB_CONTROL_STORE_DONE);
-    say(&r, (struct trib_control){.kind = TRIB_CONTROL_STORE_SNAPSHOT,
-                                  .store_snapshot = {0, TRIB_CONTROL_SNAPSHOT_TAKE}});
-    hear(&r, TRIB_CONTROL_STORE_DONE);
+    begin_saved(&rig, &r);
     assert_true(archive_forget(rig.archive, "job", text, sizeof(text)));
     assert_int_equal(archive_version(rig.archive, &key), 0);
-    store_job_drain(rig.job);
-    store_job_end(rig.job, "a shutdown");
-    ends(&rig, "a shutdown");
+    shut_down(&rig);
     assert_int_equal(archive_version(rig.archive, &key), 2);
+    end_saved(&rig, &r);
+}
+
+/* The disk hangs until the rank has given up, and has continued from its own copy. */
+TEST(test_restore_without_rank)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    atomic_store(&disk_hangs, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_RESTORE);
+    while (!is_busy(&rig))
+        usleep(1000);
     trib_session_free(r.session);
-    archive_drop(rig.archive, &key);
-    rig_close(&rig);
-    assert_int_equal(rmdir(folder), 0);
+    join_and_open(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&disk_hangs, false);
+    while (is_busy(&rig))
+        usleep(1000);
+    say_push(&r, TRIB_CONTROL_PUSH, 3);
+    assert_int_equal(r.m.store_state.version, 3);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_RESTORE);
+    hear(&r, TRIB_CONTROL_STORE_DONE);
+    assert_int_equal(r.m.store_state.version, 1);
+    shut_down(&rig);
+    end_saved(&rig, &r);
+}
+
+TEST(test_push_overtakes_restore)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    atomic_store(&overtakes, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_RESTORE);
+    hear(&r, TRIB_CONTROL_STORE_DONE);
+    atomic_store(&overtakes, false);
+    shut_down(&rig);
+    assert_int_equal(archive_version(rig.archive, &key), 3);
+    end_saved(&rig, &r);
+}
+
+TEST(test_copy_undoes_pushes)
+{
+    struct rig rig = {.every_pushes = 3};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    for (uint64_t n = 2; n <= 4; n++)
+        say_push(&r, TRIB_CONTROL_PUSH, n);
+    await_version(&rig, 4);
+    say_push(&r, TRIB_CONTROL_PUSH_RESTORE, 2 + 1); /* of version 2 */
+    await_version(&rig, 2);
+    shut_down(&rig);
+    end_saved(&rig, &r);
 }
