@@ -56,6 +56,7 @@ static trib_status_t choose_number(struct archive *a, struct archive_task *task,
     *out = f ? f->number : a->last_number + 1;
     if (st == TRIB_OK && !f)
         a->last_number++;
+    task->number = *out;
     pthread_mutex_unlock(&a->mutex);
     return st;
 }
@@ -133,6 +134,8 @@ static void note(struct archive *a, struct archive_task *task, uint64_t number)
     task->noted = f;
     if (f)
         *f = (struct archive_file){number, task->n, trib_now_ns(), read.about};
+    if (f)
+        archive_keep(a, number); /* it was removed while this task wrote it */
     pthread_mutex_unlock(&a->mutex);
     if (f)
         return;
@@ -267,13 +270,14 @@ static void read_task(struct archive *a, struct archive_task *task)
 
 /* The threads ---------------------------------------------------------------------- */
 
-/* Wait for a task. Snapshots expire while idle, too. */
+/* Wait for a task. Files are deleted and snapshots expire while idle. */
 static bool wait_for_task(struct archive_thread *t)
 {
     struct archive *a = t->archive;
 
-    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first))
-        if (!trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
+    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first || a->n_gone))
+        if (!archive_delete_one(a) &&
+            !trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
             archive_expire(a);
     return t->task;
 }
@@ -322,6 +326,7 @@ void archive_give(struct archive *a, struct archive_task *task)
     pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
     task->done = task->noted = false;
+    task->number = 0;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;

@@ -7,7 +7,8 @@
  * A tribd killed at any moment leaves the old or the new snapshot. Damaged, truncated
  * and foreign files are logged and left unchanged. Snapshots whose key no later run
  * knows are removed after this tribd has run for ARCHIVE_ORPHAN_S without a store that
- * uses them. The time of day is not used, because it may be wrong.
+ * uses them. The time of day is not used, because it may be wrong. A removed snapshot
+ * is forgotten at once, and one of the threads deletes its file.
  *
  * Several threads write and read. Users take turns, and so do the stores of one user.
  * The last free thread only accepts small tasks, or tasks of a user without a running
@@ -49,6 +50,7 @@ struct archive_task {
     struct trib_snapshot *snapshot; /* receives the result of a read */
     struct trib_error err; /* status 0: success */
     uint64_t took_ns; /* time on an archive thread */
+    uint64_t number; /* of the file that it writes; 0: not chosen yet */
     bool noted; /* the file is listed */
     bool done; /* archive_is_done */
 };

@@ -56,23 +56,95 @@ struct archive_file *archive_append(struct archive *a)
     return &a->files[a->n++];
 }
 
-/* Remove a file. A file that cannot be removed is no longer listed. */
-static void remove_file(struct archive *a, uint32_t i)
+/* Delete a file that is not listed. A file that cannot be deleted still counts. */
+static bool delete_file(const struct archive *a, uint64_t number)
 {
-    const struct archive_file *f = &a->files[i];
     char name[ARCHIVE_NAME_BYTES];
 
-    assert(i < a->n);
-    archive_name_file(name, f->number, "");
-    if (unlinkat(a->folder_fd, name, 0) != 0 && errno != ENOENT) {
-        trib_log(a->log, TRIB_LOG_WARN, "tribd",
-                 "cannot remove %.300s/%s: %m; remove it, or tribd will list this "
-                 "snapshot again after a restart",
-                 a->folder, name);
-        a->n_other++;
-        a->other_bytes += archive_on_disk(a, f->bytes);
+    archive_name_file(name, number, "");
+    if (unlinkat(a->folder_fd, name, 0) == 0 || errno == ENOENT)
+        return true;
+    trib_log(a->log, TRIB_LOG_WARN, "tribd",
+             "cannot remove %.300s/%s: %m; remove it, or tribd will list this "
+             "snapshot again after a restart",
+             a->folder, name);
+    return false;
+}
+
+static void count_left(struct archive *a, uint64_t bytes)
+{
+    a->n_other++;
+    a->other_bytes += archive_on_disk(a, bytes);
+}
+
+/* Return a new entry of the list of files to delete; NULL: out of memory. */
+static struct archive_gone *append_gone(struct archive *a)
+{
+    const uint32_t room = a->gone_room ? 2 * a->gone_room : 16;
+
+    assert(a->n_gone <= a->gone_room);
+    if (a->n_gone == a->gone_room) {
+        struct archive_gone *more = realloc(a->gone, room * sizeof(*more));
+        if (!more)
+            return NULL;
+        a->gone = more;
+        a->gone_room = room;
     }
+    return &a->gone[a->n_gone++];
+}
+
+/* Remove an entry. A thread of the archive deletes the file without the mutex, because
+ * the disk may be slow. */
+static void remove_file(struct archive *a, uint32_t i)
+{
+    const struct archive_file f = a->files[i];
+    struct archive_gone *gone = append_gone(a);
+
+    assert(i < a->n);
     a->files[i] = a->files[--a->n];
+    if (gone)
+        *gone = (struct archive_gone){.number = f.number, .bytes = f.bytes};
+    else if (!delete_file(a, f.number))
+        count_left(a, f.bytes);
+    pthread_cond_broadcast(&a->wake);
+}
+
+void archive_keep(struct archive *a, uint64_t number)
+{
+    for (uint32_t i = a->n_gone; i-- > 0;)
+        if (a->gone[i].number == number)
+            a->gone[i] = a->gone[--a->n_gone];
+}
+
+/* Return true if a running task writes this file. */
+static bool is_written(const struct archive *a, uint64_t number)
+{
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct archive_task *task = a->threads[i].task;
+        if (task && task->writes && task->number == number)
+            return true;
+    }
+    return false;
+}
+
+bool archive_delete_one(struct archive *a)
+{
+    uint32_t i = 0;
+
+    while (i < a->n_gone && (a->gone[i].taken || is_written(a, a->gone[i].number)))
+        i++;
+    if (i == a->n_gone)
+        return false;
+    a->gone[i].taken = true;
+    const struct archive_gone file = a->gone[i];
+    pthread_mutex_unlock(&a->mutex);
+    const bool deleted = delete_file(a, file.number);
+    pthread_mutex_lock(&a->mutex);
+    archive_keep(a, file.number); /* its index may have changed */
+    if (!deleted)
+        count_left(a, file.bytes);
+    pthread_cond_broadcast(&a->wake);
+    return true;
 }
 
 uint64_t archive_on_disk(const struct archive *a, uint64_t bytes)
@@ -131,8 +203,8 @@ trib_status_t archive_check_room(const struct archive *a, struct archive_task *t
                          "settings disk or user_disk: list snapshots with tribctl "
                          "snapshots, remove some with tribctl forget",
                          bytes, all.bytes - bytes, own.bytes - bytes);
-    if (!archive_find(a, &task->key) && (all.files > most->files ||
-                                         own.files > user_files(a, task->key.user)))
+    if (!archive_find(a, &task->key) &&
+        (all.files > most->files || own.files > user_files(a, task->key.user)))
         return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
                          "another snapshot, in addition to %" PRIu32 " (%" PRIu32 " of "
                          "this user), exceeds tribd's settings disk_files or "
@@ -306,9 +378,8 @@ static void fill_row(const struct archive_file *f, uint64_t age_s,
 {
     const struct trib_snapshot_about *about = &f->about;
 
-    *row = (struct trib_snapshot_row){.version = about->version,
-                                      .bytes = f->bytes,
-                                      .age_s = age_s};
+    *row = (struct trib_snapshot_row){
+        .version = about->version, .bytes = f->bytes, .age_s = age_s};
     snprintf(row->job, sizeof(row->job), "%.64s", about->job);
     snprintf(row->user, sizeof(row->user), "%.64s", about->user);
     snprintf(row->name, sizeof(row->name), "%.64s", about->name);

@@ -235,6 +235,7 @@ static void dispose(struct archive *a)
     pthread_cond_destroy(&a->wake);
     pthread_mutex_destroy(&a->mutex);
     free(a->users);
+    free(a->gone);
     free(a->files);
     free(a);
 }
@@ -271,6 +272,6 @@ void archive_close(struct archive *a)
     if (!a)
         return;
     stop_threads(a);
-    assert(!a->first);
+    assert(!a->first && !a->n_gone);
     dispose(a);
 }

@@ -30,6 +30,13 @@ struct archive_file {
     struct trib_snapshot_about about;
 };
 
+/* A file that is no longer listed, and will be deleted. */
+struct archive_gone {
+    uint64_t number;
+    uint64_t bytes;
+    bool taken; /* a thread deletes it now */
+};
+
 struct archive_thread {
     struct archive *archive;
     pthread_t thread;
@@ -60,6 +67,8 @@ struct archive {
     struct archive_limits limits;
     struct archive_file *files; /* [room] */
     uint32_t n, room;
+    struct archive_gone *gone; /* [gone_room] */
+    uint32_t n_gone, gone_room;
     uint64_t last_number;
     uint64_t other_bytes; /* disk usage of files not listed */
     uint32_t n_other;
@@ -85,6 +94,13 @@ struct archive_file *archive_find(const struct archive *a,
 
 /** archive_append - append an entry to the list and return it; NULL: out of memory. */
 struct archive_file *archive_append(struct archive *a);
+
+/** archive_delete_one - release the mutex and delete a file that is no longer listed;
+ * return false if there is none. */
+bool archive_delete_one(struct archive *a);
+
+/** archive_keep - do not delete file `number`. */
+void archive_keep(struct archive *a, uint64_t number);
 
 /** archive_on_disk - return the disk usage of a file of `bytes` bytes. */
 uint64_t archive_on_disk(const struct archive *a, uint64_t bytes);

@@ -36,12 +36,14 @@ static uint64_t deadline_at(int ms);
 
 enum { COUNT = 3001, CALLS_MOST = 16 };
 
-enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED };
+enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED, REMOVED };
 
 /* The call that fails, and how. */
 static enum fault fault;
 static int calls_left;
 static const char *folder; /* the folder to move away */
+static struct archive *removed_from; /* REMOVED: the snapshot is removed meanwhile */
+static const struct archive_key *removed_key;
 static bool hours_fly;
 
 static uint64_t deadline_at(int ms)
@@ -115,6 +117,8 @@ static int fsync_at(int fd)
 
 static int renameat_at(int from, const char *old, int to, const char *name)
 {
+    if (fault == REMOVED)
+        archive_drop(removed_from, removed_key);
     const int done = strike() ? -1 : renameat(from, old, to, name);
 
     struck();
@@ -230,10 +234,26 @@ static uint64_t load(struct rig *rig, const char *user)
     return version;
 }
 
+/* Wait until all removed files are deleted. */
+static void await_deletions(struct archive *archive)
+{
+    uint32_t left;
+
+    do {
+        pthread_mutex_lock(&archive->mutex);
+        left = archive->n_gone;
+        pthread_mutex_unlock(&archive->mutex);
+    } while (left && usleep(1000) == 0);
+}
+
 static int files(const struct rig *rig)
 {
     DIR *dir = opendir(rig->folder);
     int n = 0;
+
+    if (rig->archive)
+        await_deletions(rig->archive);
+    rewinddir(dir);
 
     for (struct dirent *e; dir && (e = readdir(dir));)
         n += e->d_name[0] != '.';
