@@ -40,6 +40,7 @@ struct store_member {
     uint32_t rank;
     bool notified; /* of the drain */
     bool more; /* the last pass may have left input unread */
+    struct store_order order; /* number 0: it waits for none */
 };
 
 struct store_thread {
@@ -54,7 +55,6 @@ struct store_thread {
     struct pollfd *fds; /* [1 + ranks of the thread] */
     uint32_t *who; /* [ranks of the thread] rank of fds[1 + i] */
     uint32_t n_here; /* its connected ranks */
-    bool ordered; /* one of its ranks waits for a snapshot */
     uint64_t kept_seen; /* number of snapshot results seen */
     _Atomic bool moved; /* a waiting pull may be satisfied now */
     _Atomic bool waits; /* a pull is waiting here */

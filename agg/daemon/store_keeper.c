@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "agg/daemon/archive.h"
 #include "agg/store/store_snapshot.h"
@@ -45,6 +46,10 @@ struct store_keeper {
     bool busy;
     bool abandoned; /* no rank waits for the current restore any longer */
     struct trib_control_store_snapshot what; /* current order */
+    uint32_t rank; /* whose order it is; opts->ranks: a periodic snapshot */
+    bool ordered; /* the latest task was an order: a periodic snapshot is next */
+    struct store_order *orders; /* [opts->ranks] that wait; number 0: none */
+    uint64_t n_orders;
     uint64_t changes; /* of the vector when copied; set by the copier */
     struct kept *kept; /* [n] */
     uint32_t n;
@@ -65,7 +70,10 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
     keeper->table = table;
     keeper->writer = writer;
     keeper->wake_fd = wake_fd;
-    if (opts->archive && !archive_use(opts->archive, opts->about.owner, true)) {
+    keeper->orders = calloc(opts->ranks, sizeof(*keeper->orders));
+    if (!keeper->orders ||
+        (opts->archive && !archive_use(opts->archive, opts->about.owner, true))) {
+        free(keeper->orders);
         free(keeper);
         *out = NULL;
         return TRIB_ERR_NO_MEMORY;
@@ -101,6 +109,7 @@ void store_keeper_free(struct store_keeper *keeper)
     if (keeper->opts->archive)
         (void)archive_use(keeper->opts->archive, keeper->opts->about.owner, false);
     pthread_mutex_destroy(&keeper->mutex);
+    free(keeper->orders);
     free(keeper->kept);
     free(keeper);
 }
@@ -181,7 +190,8 @@ static void begin_copy(struct store_keeper *keeper)
         (void)copy(keeper);
 }
 
-static trib_status_t begin(struct store_keeper *keeper,
+/* Begin an order of a rank; opts->ranks: a snapshot that no rank has ordered. */
+static trib_status_t begin(struct store_keeper *keeper, uint32_t rank,
                            const struct trib_control_store_snapshot *what,
                            struct trib_error *err)
 {
@@ -201,6 +211,8 @@ static trib_status_t begin(struct store_keeper *keeper,
         return st;
     }
     keeper->what = *what;
+    keeper->rank = rank;
+    keeper->ordered = rank < keeper->opts->ranks;
     keeper->changes = trib_store_changes(keeper->table, what->vector);
     keeper->busy = true;
     keeper->abandoned = false;
@@ -211,25 +223,46 @@ static trib_status_t begin(struct store_keeper *keeper,
     return TRIB_OK;
 }
 
-bool store_keeper_give(struct store_keeper *keeper,
-                       const struct trib_control_store_snapshot *what,
-                       struct store_kept *out)
+struct store_order store_keeper_give(struct store_keeper *keeper, uint32_t rank,
+                                     const struct trib_control_store_snapshot *what)
 {
-    *out = (struct store_kept){
-        .what = *what, .changes = trib_store_changes(keeper->table, what->vector)};
+    const uint64_t one = 1;
+
+    assert(rank < keeper->opts->ranks);
     pthread_mutex_lock(&keeper->mutex);
-    /* Unless idle, another thread was first, and the rank keeps waiting. */
-    const bool failed = is_idle(keeper) && begin(keeper, what, &out->err) != TRIB_OK;
+    const struct store_order order = {
+        ++keeper->n_orders, trib_store_changes(keeper->table, what->vector), *what};
+    keeper->orders[rank] = order;
     pthread_mutex_unlock(&keeper->mutex);
-    return failed;
+    (void)!write(keeper->wake_fd, &one, sizeof(one));
+    return order;
 }
 
-void store_keeper_abandon(struct store_keeper *keeper,
-                          const struct trib_control_store_snapshot *what)
+bool store_keeper_answers(const struct store_kept *kept,
+                          const struct store_order *order)
 {
+    return order->number && order->number <= kept->upto &&
+           order->what.vector == kept->what.vector &&
+           order->what.order == kept->what.order &&
+           (kept->what.order == TRIB_CONTROL_SNAPSHOT_RESTORE ||
+            order->changes <= kept->changes);
+}
+
+/* Complete a result: the waiting orders that it answers leave the queue. */
+static void answer(struct store_keeper *keeper, struct store_kept *kept)
+{
+    kept->upto = keeper->n_orders;
+    for (uint32_t r = 0; r < keeper->opts->ranks; r++)
+        if (store_keeper_answers(kept, &keeper->orders[r]))
+            keeper->orders[r].number = 0;
+}
+
+void store_keeper_withdraw(struct store_keeper *keeper, uint32_t rank)
+{
+    assert(rank < keeper->opts->ranks);
     pthread_mutex_lock(&keeper->mutex);
-    if (what->order == TRIB_CONTROL_SNAPSHOT_RESTORE &&
-        keeper->what.order == what->order && keeper->what.vector == what->vector)
+    keeper->orders[rank].number = 0;
+    if (keeper->rank == rank && keeper->what.order == TRIB_CONTROL_SNAPSHOT_RESTORE)
         keeper->abandoned = keeper->busy;
     pthread_mutex_unlock(&keeper->mutex);
 }
@@ -314,7 +347,9 @@ static bool end(struct store_keeper *keeper, const struct trib_store_tick *tick,
     if (task->err.status && grow(keeper))
         keeper->kept[keeper->what.vector].retry_ns =
             now_ns + (uint64_t)RETRY_MS * 1000000;
-    *out = (struct store_kept){keeper->what, keeper->changes, task->err};
+    *out = (struct store_kept){
+        .what = keeper->what, .changes = keeper->changes, .err = task->err};
+    answer(keeper, out);
     drop(keeper);
     return true;
 }
@@ -355,28 +390,62 @@ static bool is_due(const struct store_keeper *keeper, uint32_t vector, uint64_t 
            (o->every_ms && now_ns >= k->taken_ns + o->every_ms * 1000000);
 }
 
-static bool step(struct store_keeper *keeper, const struct trib_store_tick *tick,
-                 struct store_kept *out)
+/* Begin the oldest order of a rank; true: it failed, and `out` has the reason. */
+static bool begin_order(struct store_keeper *keeper, struct store_kept *out)
+{
+    const uint32_t ranks = keeper->opts->ranks;
+    struct store_order *oldest = NULL;
+
+    for (struct store_order *o = keeper->orders; o < keeper->orders + ranks; o++)
+        if (o->number && (!oldest || o->number < oldest->number))
+            oldest = o;
+    if (!oldest)
+        return false;
+    const uint32_t rank = (uint32_t)(oldest - keeper->orders);
+    oldest->number = 0;
+    *out = (struct store_kept){.what = oldest->what, .changes = oldest->changes};
+    if (begin(keeper, rank, &out->what, &out->err) == TRIB_OK)
+        return false;
+    answer(keeper, out);
+    return true;
+}
+
+/* Begin a periodic snapshot that is due. */
+static void begin_due(struct store_keeper *keeper)
 {
     const uint64_t now_ns = trib_now_ns();
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
     const uint32_t n = trib_store_table_size(keeper->table);
+    const bool by_itself = keeper->opts->every_ms || keeper->opts->every_pushes;
+    struct trib_error err = {0};
+
+    if (!by_itself || !grow(keeper))
+        return;
+    for (uint32_t i = 0; i < n && i < LOOKS && !keeper->busy; i++) {
+        what.vector = keeper->at++ % n;
+        if (!is_due(keeper, what.vector, now_ns) ||
+            begin(keeper, keeper->opts->ranks, &what, &err) == TRIB_OK)
+            continue;
+        log_failure(keeper, &err);
+        trib_error_clear(&err);
+        keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
+    }
+}
+
+/* Orders and periodic snapshots take turns. */
+static bool step(struct store_keeper *keeper, const struct trib_store_tick *tick,
+                 struct store_kept *out)
+{
+    const bool ordered = keeper->ordered;
 
     if (end(keeper, tick, out))
         return true;
-    const bool by_itself = keeper->opts->every_ms || keeper->opts->every_pushes;
-    if (!by_itself || !is_idle(keeper) || !grow(keeper))
-        return false;
-    for (uint32_t i = 0; i < n && i < LOOKS && !keeper->busy; i++) {
-        what.vector = keeper->at++ % n;
-        if (!is_due(keeper, what.vector, now_ns))
-            continue;
-        *out = (struct store_kept){.what = what};
-        if (begin(keeper, &what, &out->err) == TRIB_OK)
-            continue;
-        log_failure(keeper, &out->err);
-        keeper->kept[what.vector].retry_ns = now_ns + (uint64_t)RETRY_MS * 1000000;
-    }
+    if (is_idle(keeper) && ordered)
+        begin_due(keeper);
+    if (is_idle(keeper) && begin_order(keeper, out))
+        return true;
+    if (is_idle(keeper) && !ordered)
+        begin_due(keeper);
     return false;
 }
 
@@ -406,7 +475,7 @@ void store_keeper_last(struct store_keeper *keeper)
         what.vector = i;
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
             continue;
-        if (begin(keeper, &what, &kept.err) != TRIB_OK)
+        if (begin(keeper, keeper->opts->ranks, &what, &kept.err) != TRIB_OK)
             log_failure(keeper, &kept.err);
         trib_error_clear(&kept.err);
     }

@@ -16,10 +16,18 @@
 
 struct store_keeper;
 
-/* Result of an order. */
+/* Order of a rank. */
+struct store_order {
+    uint64_t number; /* in order of arrival, from 1; 0: none */
+    uint64_t changes; /* of the vector on arrival */
+    struct trib_control_store_snapshot what;
+};
+
+/* Result of an order, which answers equal orders, too. */
 struct store_kept {
     struct trib_control_store_snapshot what;
     uint64_t changes; /* of the vector when copied */
+    uint64_t upto; /* number of the last order that it may answer */
     struct trib_error err;
 };
 
@@ -40,20 +48,22 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
  * allowed. */
 void store_keeper_free(struct store_keeper *keeper);
 
-/** store_keeper_give - start an order of a rank unless another is running; true: it
- * failed, and `out` has the reason. */
-bool store_keeper_give(struct store_keeper *keeper,
-                       const struct trib_control_store_snapshot *what,
-                       struct store_kept *out);
+/** store_keeper_give - queue the order of a rank without another one, and return it;
+ * orders are executed one at a time, the oldest first. */
+struct store_order store_keeper_give(struct store_keeper *keeper, uint32_t rank,
+                                     const struct trib_control_store_snapshot *what);
 
-/** store_keeper_abandon - a rank that waits for this order is lost: a restore that is
- * not done yet is discarded, because it would undo the pushes that follow without it.
- */
-void store_keeper_abandon(struct store_keeper *keeper,
-                          const struct trib_control_store_snapshot *what);
+/** store_keeper_answers - return true if a result answers an order, which has then left
+ * the queue. A snapshot older than an order does not answer it. */
+bool store_keeper_answers(const struct store_kept *kept,
+                          const struct store_order *order);
 
-/** store_keeper_step - start periodic snapshots that are due and finish a completed
- * task, which may take long (tick); true: `out` has its result. */
+/** store_keeper_withdraw - a rank with an order is lost. A restore that is not done yet
+ * is discarded, because it would undo the pushes that follow without it. */
+void store_keeper_withdraw(struct store_keeper *keeper, uint32_t rank);
+
+/** store_keeper_step - finish a completed task, which may take long (tick), or begin an
+ * order or a periodic snapshot that is due; true: `out` has a result. */
 bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick *tick,
                        struct store_kept *out);
 

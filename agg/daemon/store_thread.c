@@ -63,13 +63,12 @@ static void retire(struct store_job *job, struct store_member *m)
 static void remove_member(struct store_thread *t, uint32_t rank,
                           enum store_presence now)
 {
-    struct trib_control_store_snapshot what;
     struct store_job *job = t->job;
     struct store_member *m = job->members[rank];
 
     assert(m && t->n_here > 0);
-    if (m->peer && job->keeper && trib_store_peer_wants(m->peer, &what))
-        store_keeper_abandon(job->keeper, &what);
+    if (m->order.number && job->keeper)
+        store_keeper_withdraw(job->keeper, rank);
     trib_store_peer_free(m->peer);
     m->peer = NULL;
     job->members[rank] = NULL;
@@ -217,7 +216,8 @@ static void step_member(struct store_thread *t, uint32_t rank)
     struct trib_control_store_snapshot what;
     if (now.changes != before.changes)
         move_all(t);
-    t->ordered |= trib_store_peer_wants(m->peer, &what);
+    if (!m->order.number && trib_store_peer_wants(m->peer, &what))
+        m->order = store_keeper_give(t->job->keeper, rank, &what);
     if (left || st < TRIB_OK)
         remove_member(t, rank, left ? STORE_RANK_LEFT : STORE_RANK_LOST);
 }
@@ -256,11 +256,12 @@ static void report_kept(struct store_thread *t, const struct store_kept *kept)
     struct store_job *job = t->job;
 
     for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
-        if (!job->members[r])
+        struct store_member *m = job->members[r];
+        if (!m || !store_keeper_answers(kept, &m->order))
             continue;
-        trib_store_peer_kept(job->members[r]->peer, &kept->what, kept->changes,
-                             &kept->err);
-        (void)give(job->members[r]); /* the next step returns the error, too */
+        trib_store_peer_kept(m->peer, &kept->what, kept->changes, &kept->err);
+        m->order.number = 0;
+        (void)give(m); /* the next step returns the error, too */
     }
 }
 
@@ -283,23 +284,6 @@ static void hear_kept(struct store_thread *t)
     }
 }
 
-/* Pass the orders of the ranks to the keeper, which starts one at a time. */
-static void take_orders(struct store_thread *t)
-{
-    struct trib_control_store_snapshot what;
-    struct store_job *job = t->job;
-    struct store_kept kept;
-
-    t->ordered = false;
-    for (uint32_t r = t->index; r < job->opts.ranks; r += job->n_threads) {
-        if (!job->members[r] || !trib_store_peer_wants(job->members[r]->peer, &what))
-            continue;
-        t->ordered = true;
-        if (store_keeper_give(job->keeper, &what, &kept))
-            report_kept(t, &kept);
-    }
-}
-
 static void keep(struct store_thread *t)
 {
     struct store_job *job = t->job;
@@ -309,8 +293,6 @@ static void keep(struct store_thread *t)
         store_keeper_step(job->keeper, &t->tick, &kept))
         publish(t, &kept);
     hear_kept(t);
-    if (t->ordered)
-        take_orders(t);
 }
 
 /* A pass --------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  *
  * A restore whose rank was lost does not undo the pushes that follow. A push that
  * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
- * snapshot that has them.
+ * snapshot that has them. Ranks take turns at snapshots.
  */
 #include "tests/harness/tribtest.h"
 
@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 
-enum { SOON_MS = 300, LONG_MS = 60000 };
+enum { SOON_MS = 300, LONG_MS = 60000, TURNS_MOST = 50 };
 
 static _Atomic bool short_of_memory;
 static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
@@ -287,8 +287,7 @@ static void join_and_open(const struct rig *rig, struct rank *r)
     hear(r, TRIB_CONTROL_STORE_VECTOR);
 }
 
-/* Push once, and save version 1. */
-static void begin_saved(struct rig *rig, struct rank *r)
+static void make_folder(struct rig *rig)
 {
     const char *tmp = getenv("TMPDIR");
 
@@ -296,6 +295,12 @@ static void begin_saved(struct rig *rig, struct rank *r)
     snprintf(rig->folder, sizeof(rig->folder), "%.300s/snapshots.XXXXXX",
              tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(rig->folder));
+}
+
+/* Push once, and save version 1. */
+static void begin_saved(struct rig *rig, struct rank *r)
+{
+    make_folder(rig);
     rig_open(rig, 1);
     join_and_open(rig, r);
     say_push(r, TRIB_CONTROL_PUSH, 1);
@@ -310,10 +315,14 @@ static void shut_down(const struct rig *rig)
     ends(rig, "a shutdown");
 }
 
-static void end_saved(struct rig *rig, struct rank *r)
+static void end_saved(struct rig *rig)
 {
-    trib_session_free(r->session);
-    archive_drop(rig->archive, &key);
+    const struct archive_key all = {owner, "ana", NULL};
+
+    store_job_end(rig->job, "the end");
+    while (!store_job_reap(rig->job))
+        usleep(1000);
+    archive_drop(rig->archive, &all);
     rig_close(rig);
     assert_int_equal(rmdir(rig->folder), 0);
 }
@@ -350,7 +359,8 @@ TEST(test_forgotten)
     assert_int_equal(archive_version(rig.archive, &key), 0);
     shut_down(&rig);
     assert_int_equal(archive_version(rig.archive, &key), 2);
-    end_saved(&rig, &r);
+    trib_session_free(r.session);
+    end_saved(&rig);
 }
 
 /* The disk hangs until the rank has given up, and has continued from its own copy. */
@@ -376,7 +386,8 @@ TEST(test_restore_without_rank)
     hear(&r, TRIB_CONTROL_STORE_DONE);
     assert_int_equal(r.m.store_state.version, 1);
     shut_down(&rig);
-    end_saved(&rig, &r);
+    trib_session_free(r.session);
+    end_saved(&rig);
 }
 
 TEST(test_push_overtakes_restore)
@@ -391,7 +402,8 @@ TEST(test_push_overtakes_restore)
     atomic_store(&overtakes, false);
     shut_down(&rig);
     assert_int_equal(archive_version(rig.archive, &key), 3);
-    end_saved(&rig, &r);
+    trib_session_free(r.session);
+    end_saved(&rig);
 }
 
 TEST(test_copy_undoes_pushes)
@@ -406,5 +418,40 @@ TEST(test_copy_undoes_pushes)
     say_push(&r, TRIB_CONTROL_PUSH_RESTORE, 2 + 1); /* of version 2 */
     await_version(&rig, 2);
     shut_down(&rig);
-    end_saved(&rig, &r);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+/* Each rank has its own vector. The others order again at once. */
+TEST(test_turns)
+{
+    struct trib_control open = {.kind = TRIB_CONTROL_STORE_OPEN,
+                                .store_open = {"x", TRIB_I32, 1, "sum"}};
+    struct trib_control order = {.kind = TRIB_CONTROL_STORE_SNAPSHOT,
+                                 .store_snapshot.order = TRIB_CONTROL_SNAPSHOT_TAKE};
+    struct rig rig = {.folder = ""};
+    struct rank ranks[3];
+    trib_status_t st = TRIB_INPROGRESS;
+
+    make_folder(&rig);
+    rig_open(&rig, 3);
+    for (uint32_t r = 0; r < 3; r++) {
+        join(&rig, r, &ranks[r]);
+        hear(&ranks[r], TRIB_CONTROL_STORE_JOINED);
+        open.store_open.name[0] = (char)('x' + r);
+        say(&ranks[r], open);
+        hear(&ranks[r], TRIB_CONTROL_STORE_VECTOR);
+        order.store_snapshot.vector = r;
+        say(&ranks[r], order);
+    }
+    for (int n = 0; n < TURNS_MOST && st == TRIB_INPROGRESS; n++) {
+        order.store_snapshot.vector = (uint32_t)n % 2;
+        hear(&ranks[n % 2], TRIB_CONTROL_STORE_DONE);
+        say(&ranks[n % 2], order);
+        st = trib_session_step(ranks[2].session, &ranks[2].m);
+    }
+    assert_status(st, TRIB_OK);
+    for (int r = 0; r < 3; r++)
+        trib_session_free(ranks[r].session);
+    end_saved(&rig);
 }
