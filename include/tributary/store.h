@@ -58,7 +58,8 @@
  *
  * Threads: one at a time. It may differ from the communicator's thread, except for
  * trib_store_open, trib_store_create and trib_store_restore. In a forked child
- * trib_store_free frees only the child's copy; other calls return TRIB_ERR_INVALID.
+ * trib_store_free frees only the child's copy; calls that need tribd return
+ * TRIB_ERR_INVALID.
  */
 #ifndef TRIBUTARY_STORE_H
 #define TRIBUTARY_STORE_H
@@ -201,7 +202,8 @@ typedef struct trib_vector_desc {
  *          TRIB_ERR_UNSUPPORTED: a codec, as in trib_store_push; TRIB_ERR_MISMATCH:
  *          the ranks' descriptions differ; TRIB_ERR_NO_RESOURCE: more memory than the
  *          job, its user or tribd has; TRIB_ERR_PEER_LOST. An error on one rank is an
- *          error on all
+ *          error on all. Repeat the call with the same description, or use another
+ *          name: some tribds may have the vector already
  * paper    elastic averaging: Zhang, Choromanska & LeCun, NeurIPS 2015; Adam: Kingma &
  *          Ba, ICLR 2015, Loshchilov & Hutter, ICLR 2019
  */
