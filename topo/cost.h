@@ -12,6 +12,7 @@
 #define TOPO_COST_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Times and rates of one machine or network. */
 struct trib_cost_model {
@@ -50,6 +51,10 @@ enum trib_cost_kind {
 
 /** trib_cost_default - return the default constants of a kind. */
 const struct trib_cost_model *trib_cost_default(enum trib_cost_kind kind);
+
+/** trib_cost_of_ports - return the constants of an RDMA network whose ports have this
+ * nominal speed in Mbit/s, above 0. */
+struct trib_cost_model trib_cost_of_ports(uint32_t mbps);
 
 /** trib_cost_us - estimate the time in microseconds. */
 double trib_cost_us(const struct trib_cost_model *model,

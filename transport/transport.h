@@ -114,6 +114,7 @@ struct trib_route {
     char why[TRIB_WHY_MAX]; /* reason, a clause such as "same host" */
     /* the peer is treated as on another host, though it may be on this one */
     bool apart;
+    uint32_t mbps; /* nominal speed of the ports to the peer, Mbit/s; 0: unknown */
 };
 
 #endif

@@ -71,7 +71,9 @@ struct trib_comm {
     bool oversubscribed; /* some host has more ranks than cores; equal on all ranks */
     bool one_host; /* all ranks run on this host */
     struct trib_calibration calibration; /* of the network; equal on all ranks */
-    struct trib_cost_model network; /* derived from calibration, if known */
+    uint32_t mbps; /* lowest nominal speed between hosts, Mbit/s; 0: unknown */
+    /* derived from calibration or else from mbps, if either is known */
+    struct trib_cost_model network;
     struct trib_locality *locality; /* ranks by host; NULL on an agg_comm */
     bool uncompressed_told; /* warned that the codec does not compress */
     size_t chunk_asked; /* requested TRIB_CHUNK. cfg.chunk is smaller if the memlock
@@ -98,6 +100,12 @@ struct trib_comm {
     struct trib_plan *idle_messages; /* kept for reuse: plan_message.c */
     struct trib_request *idle_requests; /* kept for reuse: requests.c */
 };
+
+/** trib_comm_knows_network - return true if comm->network is set. */
+static inline bool trib_comm_knows_network(const struct trib_comm *comm)
+{
+    return comm->calibration.known || comm->mbps;
+}
 
 /** trib_comm_claim - make this process the owner. First call on a new communicator. */
 void trib_comm_claim(struct trib_comm *comm);

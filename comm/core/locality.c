@@ -156,7 +156,8 @@ static void prepare_ask(const struct trib_comm *comm, struct trib_locality *loca
         (int)((long)cores * locality->groups.largest / locality->hosts.largest);
     locality->ask.inside =
         trib_cost_default(locality->maps ? TRIB_COST_LOAD_STORE : TRIB_COST_NETWORK);
-    if (comm->calibration.known && locality->ask.cores >= locality->groups.largest)
+    if (trib_comm_knows_network(comm) &&
+        locality->ask.cores >= locality->groups.largest)
         locality->ask.between = &comm->network;
     if (locality->hosts.n == 1 && locality->maps)
         locality->ask.between = locality->ask.inside;
@@ -235,7 +236,7 @@ void trib_locality_describe(const struct trib_comm *comm, struct trib_choice *ch
 {
     const struct trib_locality *locality = comm->locality;
 
-    choice->network = comm->calibration.known ? &comm->network : NULL;
+    choice->network = trib_comm_knows_network(comm) ? &comm->network : NULL;
     choice->delay_us = comm->round_trip_us / 2.0;
     if (!locality)
         return;

@@ -20,6 +20,8 @@ struct trib_locality_report {
     int32_t first; /* lowest rank of its host, according to its transport */
     int32_t cores; /* cores available to the ranks of its host */
     uint32_t maps; /* 1: ranks of one host may reach each other by load/store */
+    uint32_t mbps; /* lowest nominal speed of its ports to another host, Mbit/s; 0:
+                    * unknown */
     int32_t package, numa, l3; /* as in struct trib_rank_place; -1: unknown */
     char nic[32];
 };

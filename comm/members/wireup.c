@@ -88,18 +88,21 @@ static trib_status_t fill_msg1(struct trib_comm *comm,
     return ops->address(e->transport, &h->address);
 }
 
-/* Return true if the rank runs on this host; transports may simulate several hosts. */
+/* Return true if the rank runs on this host; transports may simulate several hosts.
+ * Otherwise lower *mbps to the speed of the ports that reach it. */
 static bool same_locality(const struct trib_engine *e, const struct wireup_msg1 *all,
-                          int rank)
+                          int rank, uint32_t *mbps)
 {
     struct trib_route route = {.name = "none"};
 
     if (rank == e->rank)
         return true;
-    if (all[rank].machine != all[e->rank].machine)
-        return false;
     e->transport->ops->route(e->transport, rank, &route);
-    return !route.apart;
+    if (all[rank].machine == all[e->rank].machine && !route.apart)
+        return true;
+    if (route.mbps < *mbps)
+        *mbps = route.mbps;
+    return false;
 }
 
 /* Return the number of ranks on this host. */
@@ -110,8 +113,9 @@ static int find_locality(const struct trib_comm *comm, const struct wireup_msg1 
     int ours = 0;
 
     out->first = e->rank;
+    out->mbps = UINT32_MAX;
     for (int r = e->size - 1; r >= 0; r--) {
-        if (!same_locality(e, all, r))
+        if (!same_locality(e, all, r, &out->mbps))
             continue;
         out->first = r;
         ours++;
@@ -394,18 +398,25 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     return trib_arena_export(&e->arena, &out->arena);
 }
 
-/* Agree on one calibration, so all ranks use the same figures. */
-static void agree_on_calibration(struct trib_comm *comm, const struct wireup_msg2 *all)
+/* Agree on one calibration and one speed of ports, so all ranks use the same
+ * figures. */
+static void agree_on_network(struct trib_comm *comm, const struct wireup_msg2 *all)
 {
     struct trib_calibration both[2] = {all[0].calibration};
+    uint32_t mbps = UINT32_MAX;
 
     for (int r = 0; r < comm->engine.ranks; r++) {
         both[1] = all[r].calibration;
         both[0] = trib_calibration_agree(both, 2);
+        if (all[r].locality.mbps < mbps)
+            mbps = all[r].locality.mbps;
     }
     comm->calibration = both[0];
+    comm->mbps = mbps == UINT32_MAX ? 0 : mbps; /* no rank has another host */
     if (both[0].known)
         comm->network = trib_calibration_cost(&both[0]);
+    else if (comm->mbps)
+        comm->network = trib_cost_of_ports(comm->mbps);
 }
 
 static trib_status_t take_all_msg2(struct trib_comm *comm,
@@ -433,7 +444,7 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
     assert(st != TRIB_OK || !comm->locality);
     if (st == TRIB_OK) {
         e->transport->ops->agree(e->transport, transport);
-        agree_on_calibration(comm, all);
+        agree_on_network(comm, all);
     }
     if (st == TRIB_OK && !comm->aggregators)
         st = trib_locality_make(comm, near);

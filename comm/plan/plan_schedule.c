@@ -183,16 +183,21 @@ static void explain_words(struct trib_plan *plan, const struct trib_choice *choi
                  bytes * choice->contribution, bytes * choice->result);
 }
 
-static void explain_calibration(struct trib_plan *plan)
+static void explain_network(struct trib_plan *plan)
 {
     const struct trib_comm *comm = plan->comm;
     const uint32_t day = comm->calibration.measured;
     const size_t n = strlen(plan->why);
 
-    if (comm->calibration.known && !comm->load_store)
+    if (comm->load_store)
+        return;
+    if (comm->calibration.known)
         snprintf(plan->why + n, sizeof(plan->why) - n,
                  "; network calibrated on %04u-%02u-%02u", day / 10000, day / 100 % 100,
                  day % 100);
+    else if (comm->mbps)
+        snprintf(plan->why + n, sizeof(plan->why) - n, "; ports of %g Gbit/s",
+                 comm->mbps / 1000.0);
 }
 
 static trib_status_t asked_for(struct trib_plan *plan, const char *name,
@@ -246,7 +251,7 @@ static trib_status_t choose(struct trib_plan *plan, const struct trib_shape *sha
     const struct trib_algo *next = trib_algo_next(shape, &choice, NEXT_NEAR);
     plan->next_algorithm = next ? next->name : NULL;
     explain_words(plan, &choice);
-    explain_calibration(plan);
+    explain_network(plan);
     if (!*algo_out)
         return trib_comm_fail(
             comm, TRIB_ERR_UNSUPPORTED, "no algorithm for %s with %d rank%s",

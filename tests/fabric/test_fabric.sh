@@ -62,7 +62,7 @@ while_running() {
     shift 2
     { within 60 has_begun && fabric_set "$@"; } &
     TRIB_STOP_TIMEOUT_MS=1000 expect "$name" 0 "$words" \
-        "$fabric/run" 2 "$perf" allreduce --check --sizes 64K --iters 1500
+        "$fabric/run" 2 "$perf" allreduce --check --sizes 64K --iters 600
     wait $!
     result $? "$name: during the sums"
 }
@@ -84,6 +84,12 @@ expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '
     done; kill -9 $$) &
     shift 2
     exec "$@"' sh "$build/tests/fabric/fabric" "$fabric/hub" "$perf" allreduce --check --sizes 64K --iters 1000000
+# The speed of ports decides between algorithms: 2 ports of 100 Gbit/s, and one of 2.5.
+TRIB_TRANSPORT=auto:ranks_per_host=1 expect "ports of 200 Gbit/s" 0 "ports of 200 Gbit/s" \
+    "$fabric/run" 2 "$perf" allreduce --call plan --explain --sizes 64K --iters 5
+fabric_open hosts=2 devices=2 device=1 active_speed=1 active_width=1 || exit 1
+TRIB_TRANSPORT=auto:ranks_per_host=1,device=fake1 expect "a port of 2.5 Gbit/s" 0 "ports of 2.5 Gbit/s" \
+    "$fabric/run" 2 "$perf" allreduce --call plan --explain --sizes 64K --iters 5
 # A port of 10 Gbit/s next to one of 100.
 fabric_open hosts=2 devices=2 device=1 active_speed=4 active_width=1 || exit 1
 right "a port of a tenth of the speed" 2

@@ -60,6 +60,21 @@ TEST(test_peers)
                          k == TRIB_COST_SHARED_CORES);
 }
 
+/* A port's speed is a rate in both directions; what the CPU does costs the same. */
+TEST(test_ports)
+{
+    const struct trib_cost_model *far = trib_cost_default(TRIB_COST_NETWORK);
+    const struct trib_cost_model slow = trib_cost_of_ports(1);
+    const struct trib_cost_model ndr = trib_cost_of_ports(400000);
+    const struct trib_cost_work megabyte = {.up = 1e6};
+
+    assert_true(fabs(slow.wire_Bps - 125e3) < 1);
+    assert_true(fabs(ndr.wire_Bps - 50e9) < 1);
+    assert_true(fabs(trib_cost_us(&ndr, &megabyte, false) - 20) < 1e-6);
+    assert_true(ndr.hop_us < far->hop_us);
+    assert_true(ndr.message_us == far->message_us && ndr.sum_Bps == far->sum_Bps);
+}
+
 TEST(test_defaults)
 {
     const struct trib_cost_model *near = trib_cost_default(TRIB_COST_LOAD_STORE);

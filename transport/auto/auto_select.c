@@ -288,7 +288,10 @@ void trib_auto_route(struct trib_transport *t, int peer, struct trib_route *out)
         return;
     }
     char why[TRIB_WHY_MAX];
+    struct trib_route route = {.name = "none"};
     out->name = c->inners[i].row->ops->name;
+    c->inners[i].t->ops->route(c->inners[i].t, peer, &route);
+    out->mbps = route.mbps;
     why_not_better(c, peer, i, why, sizeof(why));
     if (why[0] && (p->near || p->refused))
         memcpy(out->why, why, sizeof(out->why));

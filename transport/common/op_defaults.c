@@ -46,6 +46,7 @@ void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out)
     (void)peer;
     out->name = t->ops->name;
     out->apart = false;
+    out->mbps = 0;
     snprintf(out->why, sizeof(out->why), "asked for by name");
 }
 

@@ -320,6 +320,22 @@ static trib_status_t multirail_open(const struct trib_transport_opts *opts,
         over);
 }
 
+/* Return the speed of all rails of a peer, or of this end before there are any; 0: that
+ * of one is unknown. */
+static uint32_t speed_to(const struct multirail *r, const struct multirail_peer *p)
+{
+    const int n = p->n ? p->n : r->n;
+    uint32_t mbps = 0;
+
+    for (int k = 0; k < n; k++) {
+        const int inner = p->n ? p->rails[k].inner : k;
+        if (inner < 0 || !r->speed[inner])
+            return 0;
+        mbps += r->speed[inner];
+    }
+    return mbps;
+}
+
 static void multirail_route(struct trib_transport *t, int peer, struct trib_route *out)
 {
     const struct multirail *r = multirail_of(t);
@@ -328,6 +344,7 @@ static void multirail_route(struct trib_transport *t, int peer, struct trib_rout
 
     assert(peer >= 0 && peer < r->size);
     out->name = r->name;
+    out->mbps = speed_to(r, p);
     if (!p->n) {
         snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
                  r->n == 1 ? "" : "s");

@@ -27,6 +27,7 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_qp.c \
 	transport/verbs/verbs_revive.c \
 	transport/verbs/verbs_select.c transport/verbs/verbs_select.h \
+	transport/verbs/verbs_speed.c transport/verbs/verbs_speed.h \
 	transport/verbs/verbs_traffic.c \
 	transport/verbs/verbs_wc.c transport/verbs/verbs_wc.h
 endif

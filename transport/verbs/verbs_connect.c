@@ -431,6 +431,7 @@ void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route
 
     assert(peer >= 0 && peer < v->size);
     out->name = t->ops->name;
+    out->mbps = v->mbps;
     if (p->base.state == TRIB_PEER_CONNECTED)
         snprintf(out->why, sizeof(out->why), "%s", p->by);
     else if (*v->no_rdmacm)

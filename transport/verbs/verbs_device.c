@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_speed.h"
 
 enum {
     ADDRESSES_MAX = 64, /* addresses of this host to check */
@@ -63,6 +64,7 @@ struct place {
     bool active;
     uint8_t layer;
     uint32_t message_max;
+    uint32_t mbps; /* 0: unknown */
     const char *lacks; /* NULL: no missing feature */
 };
 
@@ -100,6 +102,7 @@ static bool probe_address(struct verbs *v, const struct verbs_ip *ip, struct pla
         out->active = port.state == IBV_PORT_ACTIVE;
         out->layer = port.link_layer;
         out->message_max = port.max_msg_sz;
+        out->mbps = trib_verbs_port_mbps(id->verbs->device, id->port_num, &port);
     }
     v->api.rdma_destroy_id(id);
     return found;
@@ -111,6 +114,7 @@ static void use_port(struct verbs *v, const struct place *place)
     memcpy(v->device, place->device, sizeof(v->device));
     v->port_num = place->port;
     v->layer = place->layer;
+    v->mbps = place->mbps;
     v->piece_shift = 0;
     while (v->piece_shift < VERBS_PIECE_SHIFT_MAX &&
            (UINT64_C(2) << v->piece_shift) <= place->message_max)
@@ -241,6 +245,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
         snprintf(place.device, sizeof(place.device), "%s", device->name);
         place.layer = table.layer;
         place.message_max = port.max_msg_sz;
+        place.mbps = trib_verbs_port_mbps(device, place.port, &port);
         use_port(v, &place);
         v->context = context;
     }
@@ -284,10 +289,10 @@ static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
         if (strcmp(v->device, list[i]->name) == 0)
             v->context = v->api.ibv_open_device(list[i]);
     }
-    return v->context ? TRIB_OK
-                      : trib_fail(v->err, TRIB_ERR_SYSTEM,
-                                  "verbs: %s cannot be opened: %m%s", v->device,
-                                  trib_verbs_errno_cure(errno));
+    return v->context
+               ? TRIB_OK
+               : trib_fail(v->err, TRIB_ERR_SYSTEM, "verbs: %s cannot be opened: %m%s",
+                           v->device, trib_verbs_errno_cure(errno));
 }
 
 /* Return the number of ports of a device, or 0 if the device cannot be opened. */

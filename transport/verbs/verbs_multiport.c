@@ -173,15 +173,6 @@ static uint64_t port_net(struct verbs *v)
     return trib_digest_seeded(&net, sizeof(net), 0);
 }
 
-static uint32_t port_speed(struct verbs *v)
-{
-    struct ibv_port_attr attr = {0};
-
-    return v->api.ibv_query_port(v->context, v->port_num, (void *)&attr) == 0
-               ? trib_verbs_port_mbps(v->context->device, v->port_num, &attr)
-               : 0;
-}
-
 static trib_status_t open_rail(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
@@ -193,7 +184,7 @@ static trib_status_t open_rail(void *arg, int rail,
     if (status != TRIB_OK)
         return status;
     d->plan.net[rail] = port_net(verbs_of(*out));
-    d->plan.speed[rail] = port_speed(verbs_of(*out));
+    d->plan.speed[rail] = verbs_of(*out)->mbps;
     return TRIB_OK;
 }
 

@@ -227,6 +227,7 @@ struct verbs {
     bool unfit; /* open failed because the device lacks a feature */
     uint8_t port_num; /* of the device */
     uint8_t layer; /* enum verbs_layer; 0: unknown */
+    uint32_t mbps; /* nominal speed of the port, Mbit/s; 0: unknown */
     uint32_t message_max;
     struct verbs_ip ip[VERBS_ADDRESSES]; /* addresses of the device, then others of the
                                           * host */

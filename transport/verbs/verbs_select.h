@@ -68,12 +68,4 @@ struct verbs_port trib_verbs_candidate_port(const struct verbs_candidate *c);
  * not taken. */
 void trib_verbs_skipped_text(const struct verbs_ports *ports, char *text, size_t bytes);
 
-/** trib_verbs_mbps - return the speed of a port in Mbit/s from the codes of its lane's
- * speed and its width; 0: unknown. */
-uint32_t trib_verbs_mbps(uint8_t speed, uint8_t width);
-
-/** trib_verbs_port_mbps - return the speed of a port in Mbit/s; 0: unknown. */
-uint32_t trib_verbs_port_mbps(const struct ibv_device *device, uint8_t number,
-                              const struct ibv_port_attr *attr);
-
 #endif

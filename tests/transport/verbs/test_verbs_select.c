@@ -9,6 +9,7 @@
 #include "transport/backends.h"
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs_select.h"
+#include "transport/verbs/verbs_speed.h"
 
 enum { SDR = 1, EDR = 32, HDR = 64, NDR = 128, X1 = 1, X4 = 2 };
 
