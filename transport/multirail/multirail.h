@@ -64,8 +64,8 @@ struct multirail_plan {
     /* Return true if the address seems to be in the inner's network. NULL: unknown. */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
     /* Try to connect again to a peer that was disconnected or lost, without blocking.
-     * NULL: a lost rail does not return. */
-    enum multirail_revival (*revive)(struct trib_transport *inner, int peer);
+     * last: no rail is left. NULL: a lost rail does not return. */
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
     /* End a connection without a notice to the peer. NULL if `revive` is. */
     void (*sever)(struct trib_transport *inner, int peer);
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
@@ -167,7 +167,9 @@ struct multirail_peer {
     uint8_t peer_up; /* the peer's `up`, as it has said in this generation */
     uint8_t returned; /* not logged yet */
     uint64_t stranded_at; /* time at which the last rail was lost; 0: one is left */
-    uint64_t stranded_with; /* `released` at that time */
+    uint64_t stranded_first; /* the same of its first loss since `stranded_with` grew */
+    uint64_t stranded_with; /* 1 + `released` at that time; 0: nothing in flight */
+    uint64_t stranded_seen; /* last check of the time since stranded_at */
     bool trouble; /* a set above is not empty, or recovery is in progress */
     bool listed;
     uint64_t trouble_at;
@@ -201,7 +203,7 @@ struct multirail {
     bool confirms;
     const char *name;
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    enum multirail_revival (*revive)(struct trib_transport *inner, int peer);
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
     void (*sever)(struct trib_transport *inner, int peer);
     int reach_ms;
     const struct trib_log *log;

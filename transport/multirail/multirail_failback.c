@@ -18,7 +18,9 @@
  *
  * If the last rail is lost by a failure of the network, all are disconnected, and
  * nothing is in flight. Both ends then exchange notices over the first rail that
- * returns, and the generation begins there.
+ * returns, and the generation begins there. A notice names the sender's generation: if
+ * the marks of the last one were lost with all rails, the higher rank takes that
+ * generation over from it.
  */
 #include "base/log.h"
 #include "transport/multirail/multirail.h"
@@ -95,7 +97,8 @@ void trib_multirail_fail_back(struct multirail *r, int peer)
         /* A rail that never was connected has no board. */
         if (!(p->dead & bit) || (p->up & bit) || !rail->board)
             continue;
-        const enum multirail_revival step = r->revive(r->inner[rail->inner], peer);
+        const enum multirail_revival step =
+            r->revive(r->inner[rail->inner], peer, stranded);
         if (step == MULTIRAIL_REVIVED)
             p->up |= (uint8_t)bit;
         p->process_ended |= step == MULTIRAIL_ENDED && stranded;

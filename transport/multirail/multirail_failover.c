@@ -271,10 +271,35 @@ static bool may_return(const struct multirail *r, const struct multirail_peer *p
            !p->continues;
 }
 
-/*
- * Wait as long as for a silent peer. A peer that ends all rails again before an event
- * was acknowledged is lost: the events themselves may break the connections.
- */
+/* Return true if a peer without rails may still return. Time counts only while this
+ * rank polls. */
+static bool waits_on(const struct multirail *r, struct multirail_peer *p, uint64_t now)
+{
+    assert(p->stranded_at);
+    if (now - p->stranded_seen > r->timeout_ns / 8)
+        p->stranded_at += now - p->stranded_seen;
+    p->stranded_seen = now;
+    return now - p->stranded_at < r->timeout_ns;
+}
+
+/* Note the loss of the last rail. Writes in flight may themselves break the
+ * connections: return false if they have done so for a while and none was
+ * acknowledged. */
+static bool note_stranded(const struct multirail *r, struct multirail_peer *p,
+                          uint64_t now)
+{
+    const uint64_t with = p->head == p->tail ? 0 : p->released + 1;
+
+    if (!with || with != p->stranded_with)
+        p->stranded_first = now;
+    else if (now - p->stranded_first >= r->timeout_ns)
+        return false;
+    p->stranded_with = with;
+    p->stranded_at = p->stranded_seen = now;
+    return true;
+}
+
+/* Wait as long as for a silent peer. */
 static bool strand(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
@@ -284,8 +309,8 @@ static bool strand(struct multirail *r, int peer)
     if (!may_return(r, p))
         return false;
     if (p->stranded_at && p->dead == multirail_all(p))
-        return now - p->stranded_at < r->timeout_ns;
-    if (p->stranded_with == p->released + 1)
+        return waits_on(r, p, now);
+    if (!note_stranded(r, p, now))
         return false;
     trib_multirail_drain(r);
     for (int k = 0; k < p->n; k++) {
@@ -299,8 +324,6 @@ static bool strand(struct multirail *r, int peer)
     p->epoch++;
     p->said_up = p->peer_up = p->up = 0;
     p->flow = MULTIRAIL_ASKING;
-    p->stranded_at = now;
-    p->stranded_with = p->released + 1;
     trib_log(r->log, TRIB_LOG_INFO, MULTIRAIL_NAME,
              "no rail reaches rank %d (%s): trying to connect again for %.1f s", peer,
              p->why, (double)r->timeout_ns / 1e9);

@@ -128,8 +128,16 @@ static unsigned ahead_of(const struct multirail_peer *p, unsigned state)
     return ((state >> MULTIRAIL_MAX) - p->generation) % 4;
 }
 
-static void handle_ready(struct multirail_peer *p, unsigned state)
+/* If all rails were lost, the mark that began a generation may have been lost, too. */
+static void handle_ready(struct multirail *r, int peer, unsigned state)
 {
+    struct multirail_peer *p = &r->peers[peer];
+
+    if (ahead_of(p, state) == 1 && peer < r->self && p->stranded_at &&
+        p->dead == multirail_all(p)) {
+        p->generation++;
+        p->said_up = 0;
+    }
     if (ahead_of(p, state) == 0)
         p->peer_up = (uint8_t)(state & multirail_all(p));
 }
@@ -157,12 +165,10 @@ static void handle_mark(struct multirail *r, int peer, int k, unsigned state)
 
 static void handle_control(struct multirail *r, int peer, int k, uint64_t len)
 {
-    struct multirail_peer *p = &r->peers[peer];
-
     if (len >= MULTIRAIL_READY + MULTIRAIL_STATES)
         return;
     if (len >= MULTIRAIL_READY)
-        handle_ready(p, (unsigned)len - MULTIRAIL_READY);
+        handle_ready(r, peer, (unsigned)len - MULTIRAIL_READY);
     else if (len >= MULTIRAIL_MARK)
         handle_mark(r, peer, k, (unsigned)len - MULTIRAIL_MARK);
     else if (len >= MULTIRAIL_ANSWER)

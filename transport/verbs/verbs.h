@@ -33,7 +33,7 @@ struct verbs_list {
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
     /* of rails */
-    enum multirail_revival (*revive)(struct trib_transport *t, int peer);
+    enum multirail_revival (*revive)(struct trib_transport *t, int peer, bool last);
     void (*sever)(struct trib_transport *t, int peer);
     int64_t port, ports, depth, receives, rails, qps, reach_ms, watch;
     int64_t gid; /* index of the GID to use; -1: chosen for each peer */
@@ -197,8 +197,9 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
 bool trib_verbs_send_ready(struct verbs *v, int peer);
 
 /* verbs_revive.c: connecting again after a loss */
-/* Take the next step, without blocking. For the owner's thread, about every 30 ms. */
-enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer);
+/* Take the next step, without blocking. For the owner's thread, about every 30 ms.
+ * last: no rail is left, so attempts follow each other soon. */
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last);
 /* End the connections to a peer without a notice or an event. */
 void trib_verbs_sever(struct trib_transport *t, int peer);
 

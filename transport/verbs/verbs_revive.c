@@ -19,6 +19,7 @@
 enum {
     PAUSE_MS = 100, /* before the first attempt; doubles with each one */
     PAUSE_MAX_MS = 30000,
+    PAUSE_LAST_MS = 250, /* at most, if no rail is left */
     ATTEMPT_MS = 1500,
     STABLE_MS =
         60000, /* a connection that lasted so long begins with the first pause */
@@ -91,6 +92,10 @@ static void take_outlet(struct verbs *v, int peer)
     struct verbs_peer *p = &v->peers[peer];
 
     trib_verbs_set_connected(v, peer, &p->address);
+    pthread_mutex_lock(&v->links);
+    if (p->gone || *p->fault) /* its inlet has ended during the attempt */
+        trib_verbs_wake_owner(v);
+    pthread_mutex_unlock(&v->links);
     p->revived_at = trib_now_ns();
     p->prove_until = 0;
     if (p->out.by_oob && trib_verbs_post_probe(v, peer))
@@ -158,7 +163,16 @@ void trib_verbs_sever(struct trib_transport *t, int peer)
         trib_verbs_sever_peer(v, peer, TRIB_PEER_LOST);
 }
 
-enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer)
+/* Without another rail the peer is lost soon. */
+static void hasten(struct verbs_peer *p)
+{
+    if (p->pause_ms > PAUSE_LAST_MS)
+        p->pause_ms = PAUSE_LAST_MS;
+    if (trib_deadline_left_ms(p->revive_at) > PAUSE_LAST_MS)
+        p->revive_at = trib_deadline_ms(PAUSE_LAST_MS);
+}
+
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last)
 {
     enum multirail_revival result = MULTIRAIL_REVIVING;
     struct verbs *v = verbs_of(t);
@@ -174,6 +188,8 @@ enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer)
         return is_proved(v, peer) && has_inlet(v, p) ? MULTIRAIL_REVIVED : result;
     if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)
         reset_peer(p);
+    if (last)
+        hasten(p);
     if (p->base.state != TRIB_PEER_UNKNOWN || v->revival.running ||
         !trib_deadline_passed(p->revive_at))
         return result;

@@ -237,6 +237,112 @@ TEST(test_last_rail, clean, nothing_left)
     }
 }
 
+static struct verbs *inner_of_side(struct pair *pair, int side, int device)
+{
+    return (struct verbs *)((struct multirail *)pair->t[side])->inner[device];
+}
+
+/* All ports go down; return when both sides wait for one of them. */
+static void strand(struct pair *pair)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    bool both = false;
+
+    for (int device = 0; device < 2; device++)
+        fake_verbs_port(device, 1, false);
+    while (!both && !trib_deadline_passed(until)) {
+        step(pair);
+        both = true;
+        for (int side = 0; side < 2; side++)
+            both &= peer_of(pair, side)->stranded_at && peer_of(pair, side)->dead == 3;
+    }
+    assert_true(both);
+}
+
+/* The only port that came back goes down again before a message was acknowledged. */
+TEST(test_flaps, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct pair pair;
+
+    fake->devices = 2;
+    fake->down_fails = true;
+    open_rails(&pair, "verbs");
+    be_patient(&pair);
+    run(&pair, 50);
+    for (int flap = 0; flap < 2; flap++) {
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const uint8_t generation = peer_of(&pair, 0)->generation;
+        strand(&pair);
+        fake_verbs_port(1, 1, true);
+        while (peer_of(&pair, 0)->generation == generation &&
+               !trib_deadline_passed(until)) {
+            poll_one(&pair, 0);
+            poll_one(&pair, 1);
+        }
+        assert_int_not_equal(peer_of(&pair, 0)->generation, generation);
+    }
+    run(&pair, 100);
+    fake_verbs_port(0, 1, true);
+    await_rails(&pair);
+    pair_close(&pair);
+}
+
+/* Rails that have failed often wait long between attempts, but not if none is left. */
+TEST(test_last_rail_failed_often, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct pair pair;
+
+    fake->devices = 2;
+    fake->down_fails = true;
+    open_rails(&pair, "verbs");
+    run(&pair, 50);
+    for (int side = 0; side < 2; side++) {
+        ((struct multirail *)pair.t[side])->timeout_ns = UINT64_C(5000000000);
+        for (int device = 0; device < 2; device++)
+            inner_of_side(&pair, side, device)->peers[!side].pause_ms = 30000;
+    }
+    strand(&pair);
+    for (int device = 0; device < 2; device++)
+        fake_verbs_port(device, 1, true);
+    run(&pair, 100);
+    pair_close(&pair);
+}
+
+/* The peer's connection ends while this rank connects: the rail is tried again. */
+TEST(test_inlet_ends_meanwhile, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct verbs *v = NULL;
+    struct pair pair;
+
+    fake->devices = 2;
+    open_rails(&pair, "verbs");
+    run(&pair, 20);
+    fake_verbs_port(1, 1, false);
+    run(&pair, 200);
+    assert_int_equal(peer_of(&pair, 0)->dead, 2);
+    fake_verbs_port(1, 1, true);
+    v = inner_of_side(&pair, 0, 1);
+    const struct verbs_revival *a = &v->revival;
+    while (!(a->running && a->finished && a->connected)) {
+        if (!a->running || a->finished)
+            poll_one(&pair, 0);
+        poll_one(&pair, 1);
+        if (trib_deadline_passed(until))
+            fail_msg("no attempt connects");
+    }
+    pthread_mutex_lock(&v->links);
+    v->peers[1].gone = true; /* as the thread of the manager does */
+    trib_verbs_wake_owner(v);
+    pthread_mutex_unlock(&v->links);
+    await_rails(&pair);
+    run(&pair, 100);
+    pair_close(&pair);
+}
+
 /* No port comes back: the peer is lost after the limit. */
 TEST(test_no_rail_returns, clean, nothing_left)
 {
