@@ -21,7 +21,8 @@ struct trib_arena_blob {
 
 /* The grants of a rank to its peers, and which frames of its own ask: grants.h. */
 struct trib_grants {
-    size_t budget; /* bytes in flight to this rank; 0: its own frames do not ask */
+    size_t budget; /* bytes in flight to this rank; 0: no limit, and its own frames do
+                    * not ask */
     size_t given; /* bytes of the frames that are granted and have not arrived */
     size_t free_bytes[2]; /* [lane] frames of at most this payload do not ask */
     uint32_t *queue; /* [room] ring of lanes that wait: peer * lanes + lane */

@@ -68,7 +68,7 @@ void trib_grants_pass(struct trib_arena *a, struct trib_link *links)
         struct trib_link *l = &links[at / TRIB_LANES];
         struct trib_recv_lane *r = &l->recv[lane];
 
-        if (g->given && g->given + r->asked > g->budget)
+        if (g->given && g->budget && g->given + r->asked > g->budget)
             return;
         (void)pop(g);
         if (post_grant(l, lane)) {

@@ -153,6 +153,21 @@ TEST(test_shares_return)
     engines_close(t);
 }
 
+/* Only the ranks that send have a limit: the receiver grants all requests at once. */
+TEST(test_receiver_without_limit)
+{
+    struct engines *t = open_sides("in_flight=0,chunk=16K,window=2", SIDES - 1);
+    struct trib_engine *e = &t->side[0].engine;
+
+    for (int peer = 1; peer < SIDES; peer++) {
+        assert_true(take(e, peer, LINK_IMM_ASK, ask_of(16384, 0)));
+        assert_true(e->links[peer].recv[0].granted);
+    }
+    for (int peer = 1; peer < SIDES; peer++)
+        trib_grants_drop(&e->arena, &e->links[peer], peer);
+    engines_close(t);
+}
+
 TEST(test_full_transport)
 {
     struct engines *t = open_sides("in_flight=16K,chunk=16K,window=2", SIDES - 1);
