@@ -306,8 +306,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     if (status != TRIB_OK) {
         if (v->unfit && !opts->unfit_out)
             advise_unfit(v, status);
-        if (opts->unfit_out)
-            *opts->unfit_out = trib_verbs_present();
+        if (opts->unfit_out) /* a named device may have failed: its host warns, too */
+            *opts->unfit_out = trib_verbs_present() || (s->list.n && !s->list.except);
         take_down(v);
         return status;
     }

@@ -59,6 +59,36 @@ static void exchange_caps(struct pair *pair, const struct trib_address address[2
         pair->t[side]->ops->agree(pair->t[side], caps);
 }
 
+/* A host without any device, where the user has named some: its adapter may have
+ * failed. */
+TEST(test_named_device_is_gone, clean, nothing_left)
+{
+    static const struct {
+        const char *text;
+        int lines;
+    } cases[] = {
+        {FAR ",device=mlx5_0", 1},
+        {FAR ",device=mlx5_*", 1},
+        {FAR ",device=^mlx5_0", 0},
+        {FAR ",rails=1", 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct trib_address address[2];
+        struct trib_blob region[2];
+        struct pair pair;
+        fake_verbs_reset()->devices = 0;
+        open_apart(&pair, cases[i].text, address, region);
+        pair.lines = 0;
+        exchange_caps(&pair, address);
+        assert_int_equal(pair.lines, cases[i].lines);
+        if (cases[i].lines)
+            contains(pair.logged, "tcp is used for ranks of other hosts instead of "
+                                  "verbs: this host has no RDMA device");
+        pair_close(&pair);
+    }
+}
+
 /* A device that cannot be used: the job goes by tcp, and the first rank of the host
  * warns, by cause and cure, if ranks of other hosts are reached. */
 TEST(test_unfit, clean, nothing_left)
