@@ -117,6 +117,8 @@ TEST(test_under_auto, devices, nothing_left)
         {"auto:device=fake6,fake1,ranks_per_host=1", "verbs", "another host"},
         {"auto:ranks_per_host=1,device=^fake0,rails=2", "verbs", "another host"},
         {"auto:device=fake6,fake1", "shm", "same host"},
+        {"auto:depth=32,receives=128,rails=2,ranks_per_host=1", "verbs",
+         "another host"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -132,8 +134,9 @@ TEST(test_under_auto, devices, nothing_left)
         contains(route.why, cases[i].why);
         assert_ok(pair_write(&pair, 8, 1));
         for (int k = 0; k < 8; k++) {
-            const bool chosen =
-                i == 0 ? k == 6 || k == 1 : i == 1 && (k == 1 || k == 2);
+            const bool chosen = i == 0   ? k == 6 || k == 1
+                                : i == 1 ? k == 1 || k == 2
+                                         : i == 3 && k < 2;
             assert_int_equal(fake_verbs_carried(k, 1) > before[k], chosen);
         }
         pair_close(&pair);
