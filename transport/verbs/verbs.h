@@ -133,6 +133,13 @@ static inline bool verbs_is_mtu(uint8_t mtu)
 {
     return mtu >= 1 && mtu <= VERBS_MTU_MAX;
 }
+/* Return the largest valid number of an MTU up to the one that a driver reports. */
+static inline uint8_t verbs_known_mtu(enum ibv_mtu mtu)
+{
+    if (mtu < IBV_MTU_256)
+        return (uint8_t)IBV_MTU_256;
+    return (uint8_t)(mtu < IBV_MTU_4096 ? mtu : IBV_MTU_4096);
+}
 /* sever ends the connection for both sides at once. drop also destroys its objects,
  * which may take seconds. */
 void trib_verbs_link_sever(struct verbs *v, struct verbs_link *link);

@@ -120,7 +120,7 @@ static void take_entries(const struct verbs *v, const struct ibv_gid_entry *entr
 static int read_gids(struct verbs *v, struct ibv_context *context, uint8_t port,
                      struct verbs_gid_table *out)
 {
-    struct ibv_device_attr device;
+    struct ibv_device_attr device = {.phys_port_cnt = 0};
     struct ibv_port_attr attr = {0};
     size_t most = 0;
     int error = v->api.ibv_query_device(context, &device);
@@ -157,7 +157,7 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
     out->lid = attr.lid;
     out->layer =
         attr.link_layer == IBV_LINK_LAYER_ETHERNET ? VERBS_ETHERNET : VERBS_INFINIBAND;
-    out->mtu = (uint8_t)attr.active_mtu;
+    out->mtu = verbs_known_mtu(attr.active_mtu);
     out->grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
     return read_gids(v, context, port, out);
 }

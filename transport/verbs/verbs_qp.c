@@ -159,10 +159,8 @@ uint8_t trib_verbs_port_mtu(struct verbs *v)
 {
     struct ibv_port_attr port = {0};
 
-    if (v->api.ibv_query_port(v->context, v->port_num, (void *)&port) != 0 ||
-        port.active_mtu < IBV_MTU_256)
-        return (uint8_t)IBV_MTU_256;
-    return (uint8_t)(port.active_mtu < IBV_MTU_4096 ? port.active_mtu : IBV_MTU_4096);
+    (void)v->api.ibv_query_port(v->context, v->port_num, (void *)&port);
+    return verbs_known_mtu(port.active_mtu);
 }
 
 bool trib_verbs_port_is_active(struct verbs *v)

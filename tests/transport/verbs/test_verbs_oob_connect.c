@@ -40,6 +40,18 @@ TEST(test_connect, clean, nothing_left)
     pair_close(&pair);
 }
 
+/* A driver that reports an MTU unknown to the verbs: the largest known one is used. */
+TEST(test_odd_mtu, clean, nothing_left)
+{
+    struct pair pair;
+
+    fake_verbs_reset()->mtu = IBV_MTU_4096 + 1;
+    pair_open(&pair, BY_GID, BY_GID);
+    works(&pair);
+    assert_int_equal(inside(&pair, 0)->peers[1].out.path.mtu, IBV_MTU_4096);
+    pair_close(&pair);
+}
+
 /* If both have a connection manager that works, it is asked. */
 TEST(test_choice, clean, nothing_left)
 {
