@@ -77,10 +77,8 @@ trib_status_t trib_verbs_open_all(const struct trib_transport_opts *opts,
 
 /* verbs_device.c: the device, and the objects shared by all peers */
 trib_status_t trib_verbs_choose(struct verbs *v, const struct verbs_port *wanted);
-/* Return the number of ports of a device, or 0 if the device cannot be opened. Set bit
- * n of *active_out if port n is active, up to 31. */
-int trib_verbs_count_ports(const struct trib_verbs_api *api, struct ibv_device *device,
-                           uint32_t *active_out);
+/* Return the feature that devices of this kind lack, as a predicate, or NULL. */
+const char *trib_verbs_missing_feature(const struct ibv_device *device);
 char *trib_verbs_port_text(const struct verbs_port *port, char text[VERBS_PORT_TEXT]);
 /* Return true if librdmacm has resolved an id to this transport's port. */
 bool trib_verbs_is_own(const struct verbs *v, const struct rdma_cm_id *id);

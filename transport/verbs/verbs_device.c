@@ -26,9 +26,9 @@ enum {
     SIGNAL_EVERY = 32,
 };
 
-/* Return the feature that devices of this kind lack, or NULL. iWARP providers refuse a
- * write with immediate when it is posted; no capability bit shows that. */
-static const char *missing_feature(const struct ibv_device *device)
+/* iWARP providers refuse a write with immediate when it is posted; no capability bit
+ * shows that. */
+const char *trib_verbs_missing_feature(const struct ibv_device *device)
 {
     return device->transport_type == IBV_TRANSPORT_IWARP
                ? "is an iWARP device, which cannot write with an immediate"
@@ -97,7 +97,7 @@ static bool probe_address(struct verbs *v, const struct verbs_ip *ip, struct pla
     if (found) {
         snprintf(out->device, sizeof(out->device), "%s", id->verbs->device->name);
         out->port = id->port_num;
-        out->lacks = missing_feature(id->verbs->device);
+        out->lacks = trib_verbs_missing_feature(id->verbs->device);
         found = v->api.ibv_query_port(id->verbs, id->port_num, (void *)&port) == 0;
         out->active = port.state == IBV_PORT_ACTIVE;
         out->layer = port.link_layer;
@@ -266,7 +266,7 @@ static trib_status_t choose_port(struct verbs *v, const struct verbs_port *wante
     bool lacking = false;
 
     for (int i = 0; list[i] && !v->context; i++) {
-        const char *lacks = missing_feature(list[i]);
+        const char *lacks = trib_verbs_missing_feature(list[i]);
         if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
         lacking = lacking || lacks;
@@ -370,7 +370,7 @@ static trib_status_t choose_from(struct verbs *v, const struct verbs_port *wante
     if (cannot_open(v, wanted, list, why, sizeof(why)))
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", why);
     if (v->connect == VERBS_BY_RDMACM && there)
-        v->unfit = missing_feature(there) != NULL;
+        v->unfit = trib_verbs_missing_feature(there) != NULL;
     if (v->connect == VERBS_BY_RDMACM)
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED, "verbs: %s", v->no_rdmacm);
     return choose_port(v, wanted, list);

@@ -133,6 +133,7 @@ static void judge_port(const struct verbs_wish *wish, const struct device *d,
 {
     const struct trib_net_choice *net = &wish->v->nets;
     const struct verbs_list *list = wish->list;
+    const char *lacks = trib_verbs_missing_feature(d->device);
     struct ibv_port_attr attr = {0};
 
     *out = (struct verbs_candidate){.at = {.number = (uint8_t)number}};
@@ -141,6 +142,8 @@ static void judge_port(const struct verbs_wish *wish, const struct device *d,
         snprintf(out->why, sizeof(out->why), "cannot be queried: %m");
     else if (list->n && (match(list, d->device->name, number) >= 0) == list->except)
         snprintf(out->why, sizeof(out->why), "not selected by device=");
+    else if (lacks)
+        snprintf(out->why, sizeof(out->why), "%s", lacks);
     else if (attr.state != IBV_PORT_ACTIVE)
         snprintf(out->why, sizeof(out->why), "not active");
     else if (!trib_verbs_port_chosen(wish->v, d->context, out->at.number))

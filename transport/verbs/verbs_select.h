@@ -15,7 +15,7 @@
 
 #include "transport/verbs/verbs.h"
 
-#define VERBS_PORTS_MAX 64
+#define VERBS_PORTS_MAX 256 /* of a host, with its virtual functions */
 
 struct verbs_candidate {
     struct verbs_port at; /* number 0: the device cannot be opened */

@@ -273,6 +273,17 @@ TEST(test_next, devices, nothing_left)
     assert_rails("verbs:rails=1,connect=gid", 0, "fake1");
 }
 
+/* Ports that cannot be used take no other port's place. */
+TEST(test_iwarp_among_others, devices, nothing_left)
+{
+    for (int i = 0; i < 4; i++)
+        fake_verbs_device_opts(0, i)->iwarp = true;
+    assert_rails("verbs", 0, "fake4 fake5 fake6 fake7");
+    assert_rails("verbs:device=^fake7,rails=2", 1, "fake4 fake6");
+    pair_refuses("verbs:device=fake0*", TRIB_ERR_UNSUPPORTED,
+                 "fake0 (is an iWARP device, which cannot write with an immediate)");
+}
+
 /* Rails join ports of one network, though the hosts list them differently: by their
  * addresses, by GIDs, and on InfiniBand by the subnet. */
 TEST(test_pairs, devices, nothing_left)
@@ -319,6 +330,87 @@ TEST(test_infiniband_pairs, devices, nothing_left)
     assert_string_equal(route[0].why, "2 rails: fake0 fake1");
     assert_string_equal(route[1].why, "2 rails: fake0 fake1");
     pair_close(&pair);
+}
+
+/* A host with many virtual functions. */
+
+enum { MANY = 200 };
+
+static struct ibv_device many[MANY];
+
+static struct ibv_device **list_many(int *n)
+{
+    struct ibv_device **list = calloc(MANY + 1, sizeof(*list));
+
+    (void)n;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(many[i].name, sizeof(many[i].name), "vf%d", i);
+        list[i] = &many[i];
+    }
+    return list;
+}
+
+static struct ibv_context *open_one_of_many(struct ibv_device *device)
+{
+    struct ibv_context *context = calloc(1, sizeof(*context));
+
+    context->device = device;
+    return context;
+}
+
+static int query_one_of_many(struct ibv_context *context, struct ibv_device_attr *out)
+{
+    (void)context;
+    *out = (struct ibv_device_attr){.phys_port_cnt = 1};
+    return 0;
+}
+
+static int query_port_of_many(struct ibv_context *context, uint8_t port,
+                              struct _compat_ibv_port_attr *out)
+{
+    (void)context;
+    (void)port;
+    ((struct ibv_port_attr *)(void *)out)->state = IBV_PORT_ACTIVE;
+    return 0;
+}
+
+static int distance_of_many(const struct ibv_device *device)
+{
+    (void)device;
+    return 0;
+}
+
+static int close_one_of_many(struct ibv_context *context)
+{
+    free(context);
+    return 0;
+}
+
+TEST(test_many_devices, devices, nothing_left)
+{
+    struct verbs *v = calloc(1, sizeof(*v));
+    struct verbs_ports *ports = calloc(1, sizeof(*ports));
+    struct trib_error err = {0};
+    struct verbs_list list;
+    char why[200];
+
+    assert_true(trib_verbs_load(&v->api, why, sizeof(why)));
+    v->gid = -1;
+    v->api.ibv_get_device_list = list_many;
+    v->api.ibv_open_device = open_one_of_many;
+    v->api.ibv_close_device = close_one_of_many;
+    v->api.ibv_query_device = query_one_of_many;
+    v->api.ibv_query_port = query_port_of_many;
+    v->api.distance = distance_of_many;
+    const struct verbs_wish wish = {.list = &list, .v = v, .rails = 4};
+    assert_ok(trib_verbs_read_list("vf19*", &list, &err));
+    if (trib_verbs_find_ports(&wish, NULL, ports, &err) != TRIB_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(ports->n_taken, 4);
+    assert_string_equal(ports->of[ports->order[0]].at.device, "vf19");
+    assert_string_equal(ports->of[ports->order[1]].at.device, "vf190");
+    free(ports);
+    free(v);
 }
 
 /* What trib-info prints: the ports that a rank takes, and why it takes no others. */
