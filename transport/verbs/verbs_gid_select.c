@@ -220,8 +220,8 @@ const char *trib_verbs_way_text(enum verbs_way way)
             "the port of the peer has no GID that others can reach: check ibv_devinfo "
             "-v there, and that its network device is up",
         [VERBS_NO_COMMON_TYPE] =
-            "one port has only RoCE v1 GIDs, the other only v2: check ibv_devinfo -v "
-            "on both hosts",
+            "one port has only RoCE v1 GIDs, the other only v2: give all ranks the "
+            "same verbs:roce=, and check ibv_devinfo -v on both hosts",
         [VERBS_NO_COMMON_SCOPE] =
             "the GIDs of both ports have no kind of address in common (IPv4, IPv6, "
             "link-local): assign addresses of one kind to their network devices",

@@ -255,7 +255,8 @@ TEST(test_no_pair, clean, nothing_left)
     for (int i = 0; i < 4; i++)
         fake_verbs_gid(i % 2 == 0, i, NULL, IBV_GID_TYPE_IB);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
-                  "no pair of GIDs: one port has only RoCE v1 GIDs");
+                  "no pair of GIDs: one port has only RoCE v1 GIDs, the other only v2: "
+                  "give all ranks the same verbs:roce=");
     for (int i = 0; i < 4; i++)
         fake_verbs_gid(1, i, NULL, IBV_GID_TYPE_IB);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
