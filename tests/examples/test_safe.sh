@@ -3,7 +3,7 @@
 #
 # examples/safe: a run continues where the previous one stopped; tribctl shows and removes its
 # snapshots.
-# shellcheck source-path=SCRIPTDIR/../..
+# shellcheck source-path=SCRIPTDIR/../.. disable=SC2317 # called indirectly
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 . "${abs_top_srcdir:-.}/tests/agg/daemon/daemons.sh"
 if missing curl "snapshots"; then
