@@ -241,7 +241,7 @@ struct store_order store_keeper_give(struct store_keeper *keeper, uint32_t rank,
 bool store_keeper_answers(const struct store_kept *kept,
                           const struct store_order *order)
 {
-    return order->number && order->number <= kept->upto &&
+    return order->number && order->number <= kept->last_order &&
            order->what.vector == kept->what.vector &&
            order->what.order == kept->what.order &&
            (kept->what.order == TRIB_CONTROL_SNAPSHOT_RESTORE ||
@@ -251,7 +251,7 @@ bool store_keeper_answers(const struct store_kept *kept,
 /* Complete a result: the waiting orders that it answers leave the queue. */
 static void answer(struct store_keeper *keeper, struct store_kept *kept)
 {
-    kept->upto = keeper->n_orders;
+    kept->last_order = keeper->n_orders;
     for (uint32_t r = 0; r < keeper->opts->ranks; r++)
         if (store_keeper_answers(kept, &keeper->orders[r]))
             keeper->orders[r].number = 0;

@@ -27,7 +27,7 @@ struct store_order {
 struct store_kept {
     struct trib_control_store_snapshot what;
     uint64_t changes; /* of the vector when copied */
-    uint64_t upto; /* number of the last order that it may answer */
+    uint64_t last_order; /* number of the last order that it may answer */
     struct trib_error err;
 };
 

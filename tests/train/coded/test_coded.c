@@ -311,7 +311,9 @@ static void perform(const struct play *p, const char *config)
     char all[120];
     struct ranks r;
 
-    snprintf(all, sizeof(all), "%s,stop_timeout_ms=200", config);
+    /* Over tcp a thread of a busy machine must answer in time. */
+    snprintf(all, sizeof(all), "%s,stop_timeout_ms=%d", config,
+             (strstr(config, "tcp") ? 1000 : 200) * (int)tribtest_slowness());
     const struct ranks_job job = {.size = RANKS,
                                   .fn = lose,
                                   .arg = (void *)p,
