@@ -44,7 +44,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
     return 0;
 }
 
-static int last_vector;
+static _Atomic int last_vector; /* ranks may be threads */
 
 int fake_verbs_vector(void)
 {

@@ -21,7 +21,7 @@ static size_t rows_of_transports(struct row rows[ROWS_MAX])
         for (; t && t->text; t++) {
             assert_true(n < ROWS_MAX);
             const unsigned decorated = strchr(t->text, '+') ? ROW_DECORATED : 0;
-            rows[n++] = (struct row){t->text, t->flags | decorated};
+            rows[n++] = (struct row){.text = t->text, .flags = t->flags | decorated};
         }
     }
     return n;
@@ -32,8 +32,8 @@ int main(void)
     static struct row rows[ROWS_MAX];
     const char *text = getenv("CONFORMANCE_TRANSPORT");
     const struct row asked[] = {
-        {text, ROW_DEVICE},
-        {text, ROW_DEVICE | ROW_THREADS},
+        {.text = text, .flags = ROW_DEVICE},
+        {.text = text, .flags = ROW_DEVICE | ROW_THREADS},
     };
     struct suite suite = {.rows = rows, .n = rows_of_transports(rows)};
 
