@@ -10,7 +10,7 @@
 #include "tests/harness/fake_queue.h"
 
 static struct fake_queue *busy;
-static struct fake_list orphans; /* requests to queue pairs that are gone */
+static struct fake_list orphans; /* requests to destroyed queue pairs */
 static bool held;
 #define next_due (fake_hub->processes[fake_self()].next_due)
 static enum ibv_wc_status fail_with;

@@ -74,7 +74,7 @@ struct fake_verbs_opts {
     int late_peer;
     uint64_t rate; /* bytes per second of each port; 0: no limit */
     uint64_t delay_us; /* from port to port */
-    uint64_t retry_us; /* until a request to a queue pair that is gone fails */
+    uint64_t retry_us; /* until a request to a destroyed queue pair fails */
     uint32_t loss_ppm; /* of a million packets that a port sends, these are lost: the
                           * request is late by a queue pair's ack timeout each time, or
                           * fails */

@@ -60,7 +60,7 @@ TEST(test_peers)
                          k == TRIB_COST_SHARED_CORES);
 }
 
-/* A port's speed is a rate in both directions; what the CPU does costs the same. */
+/* A port's speed is a rate in both directions; CPU costs do not change. */
 TEST(test_ports)
 {
     const struct trib_cost_model *far = trib_cost_default(TRIB_COST_NETWORK);

@@ -76,9 +76,9 @@ static bool open_with(struct rig *rig, struct spawn *s, const struct row *row,
     rig->s = s;
     rig->row = row;
     if (!stop_ms)
-        stop_ms = row->stop_ms;
-    if (!stop_ms)
-        stop_ms = row->flags & ROW_REMOTE ? RIG_SILENT_MS : RIG_STOP_MS;
+        stop_ms = row->flags & ROW_PATIENT  ? RIG_PATIENT_MS
+                  : row->flags & ROW_REMOTE ? RIG_SILENT_MS
+                                            : RIG_STOP_MS;
     rig->cfg.stop_timeout_ms = stop_ms;
     trib_log_init(&rig->log, TRIB_LOG_WARN, tribtest_log, &s->failures);
     make_secret(&rig->secret);

@@ -23,6 +23,7 @@
  * /proc, and of others, for which a thread of a busy machine must answer. */
 #define RIG_STOP_MS 300
 #define RIG_SILENT_MS 2000
+#define RIG_PATIENT_MS 30000
 
 enum {
     ROW_THREADS = TRIB_TEXT_THREADS,
@@ -33,6 +34,7 @@ enum {
     ROW_DECORATED = 256,
     ROW_FOREIGN = 1024, /* of checks: memory that is not the transport's is imported,
                          * which every row can do where the kernel lets it */
+    ROW_PATIENT = 2048, /* RIG_PATIENT_MS: the fabric has its own time */
     ROW_DEVICE = 512, /* to register memory takes milliseconds, at least an emulated
                        * one */
 };
@@ -40,7 +42,6 @@ enum {
 struct row {
     const char *text;
     unsigned flags;
-    int stop_ms; /* stop_timeout_ms of checks without their own; 0: by flags */
 };
 
 struct check {
@@ -110,7 +111,7 @@ bool rig_expect(struct rig *rig, enum trib_event_kind kind, int peer,
 /**
  * rig_write - post a write; polls for events while there is no room.
  *
- * Events that come meanwhile are handed to `seen`; NULL: there must be none.
+ * Other events are passed to `seen`; NULL: there must be none.
  */
 bool rig_write(struct rig *rig, int peer, const struct trib_write *write,
                void (*seen)(void *arg, const struct trib_event *event), void *arg);

@@ -440,7 +440,7 @@ out:
     rig_close(&rig);
 }
 
-/* The peer may write the word meanwhile, which is what the check is about. */
+/* The check allows a write of the peer during the read. */
 __attribute__((no_sanitize("thread"), noinline)) static uint32_t read_racing(
     const volatile uint32_t *word)
 {

@@ -42,7 +42,8 @@ enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED, RE
 static enum fault fault;
 static int calls_left;
 static const char *folder; /* the folder to move away */
-static struct archive *removed_from; /* REMOVED: the snapshot is removed meanwhile */
+static struct archive
+    *removed_from; /* REMOVED: the snapshot is removed during the write */
 static const struct archive_key *removed_key;
 static bool hours_fly;
 

@@ -541,7 +541,7 @@ TEST(test_hung_deletion)
     rig_close(&rig);
 }
 
-/* A snapshot that is removed while it is written anew stays. */
+/* A snapshot that is removed during a second write stays. */
 TEST(test_removed_during_write)
 {
     struct rig rig;

@@ -43,7 +43,7 @@ static bool all_done(const struct engines *t)
     return true;
 }
 
-/* Run an all-reduce in which rank 0 makes one pass for ten of the others. Return the
+/* Run an all-reduce; rank 0 makes one pass for ten of the others. Return the
  * most bytes under way to it. */
 static size_t sum_with_slow_root(struct engines *t)
 {

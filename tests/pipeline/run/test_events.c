@@ -190,7 +190,7 @@ TEST(test_lost_hosts)
 static void fill_ring(struct engines *t)
 {
     struct trib_engine *e = &t->side[0].engine;
-    /* An operation in which no rank waits. */
+    /* No rank waits in this operation. */
     struct trib_oob_notice n = {.kind = TRIB_OOB_NOTICE_WAITING};
     struct trib_link *l = &e->links[1];
     int sent = 0;
