@@ -123,6 +123,17 @@ static void open_rails(struct pair *pair, const char *text)
     pair_open(pair, text, text);
 }
 
+/* Two devices, whose connections end with the port; 50 messages have passed. */
+static void open_two(struct pair *pair)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->devices = 2;
+    fake->down_fails = true;
+    open_rails(pair, "verbs");
+    run(pair, 50);
+}
+
 /* A port that was down and is up again carries its share, whichever way connects. */
 TEST(test_port_returns, clean, nothing_left)
 {
@@ -262,14 +273,10 @@ static void strand(struct pair *pair)
 /* The only port that came back goes down again before a message was acknowledged. */
 TEST(test_flaps, clean, nothing_left)
 {
-    struct fake_verbs_opts *fake = fake_verbs_reset();
     struct pair pair;
 
-    fake->devices = 2;
-    fake->down_fails = true;
-    open_rails(&pair, "verbs");
+    open_two(&pair);
     be_patient(&pair);
-    run(&pair, 50);
     for (int flap = 0; flap < 2; flap++) {
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         const uint8_t generation = peer_of(&pair, 0)->generation;
@@ -291,13 +298,9 @@ TEST(test_flaps, clean, nothing_left)
 /* Rails that have failed often wait long between attempts, but not if none is left. */
 TEST(test_last_rail_failed_often, clean, nothing_left)
 {
-    struct fake_verbs_opts *fake = fake_verbs_reset();
     struct pair pair;
 
-    fake->devices = 2;
-    fake->down_fails = true;
-    open_rails(&pair, "verbs");
-    run(&pair, 50);
+    open_two(&pair);
     for (int side = 0; side < 2; side++) {
         ((struct multirail *)pair.t[side])->timeout_ns = UINT64_C(5000000000);
         for (int device = 0; device < 2; device++)
@@ -346,14 +349,10 @@ TEST(test_inlet_ends_meanwhile, clean, nothing_left)
 /* No port comes back: the peer is lost after the limit. */
 TEST(test_no_rail_returns, clean, nothing_left)
 {
-    struct fake_verbs_opts *fake = fake_verbs_reset();
     struct trib_event e;
     struct pair pair;
 
-    fake->devices = 2;
-    fake->down_fails = true;
-    open_rails(&pair, "verbs");
-    run(&pair, 50);
+    open_two(&pair);
     for (int device = 0; device < 2; device++)
         fake_verbs_port(device, 1, false);
     send_one(&pair, 0);
