@@ -46,13 +46,20 @@ static bool is_attached(const struct archive *a, struct trib_error *err)
     return false;
 }
 
-/* Choose the number of the replaced file, or a new number. */
+/* Choose the number of the replaced file, or a new number. Files that are to be deleted
+ * must make room first. */
 static trib_status_t choose_number(struct archive *a, struct archive_task *task,
                                    uint64_t *out)
 {
+    trib_status_t st;
+
     pthread_mutex_lock(&a->mutex);
+    while ((st = archive_check_room(a, task)) != TRIB_OK && a->n_gone) {
+        trib_error_clear(&task->err);
+        if (!archive_delete_one(a))
+            pthread_cond_wait(&a->wake, &a->mutex);
+    }
     const struct archive_file *f = archive_find(a, &task->key);
-    const trib_status_t st = archive_check_room(a, task);
     *out = f ? f->number : a->last_number + 1;
     if (st == TRIB_OK && !f)
         a->last_number++;
@@ -270,15 +277,18 @@ static void read_task(struct archive *a, struct archive_task *task)
 
 /* The threads ---------------------------------------------------------------------- */
 
-/* Wait for a task. Files are deleted and snapshots expire while idle. */
+/* Wait for a task. Snapshots expire while idle. A file is deleted before each task:
+ * there may always be another one. */
 static bool wait_for_task(struct archive_thread *t)
 {
     struct archive *a = t->archive;
+    bool did = archive_measure(a) || archive_delete_one(a);
 
-    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first || a->n_gone))
-        if (!archive_delete_one(a) &&
-            !trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
+    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first || a->n_gone)) {
+        if (!did && !trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
             archive_expire(a);
+        did = archive_measure(a) || archive_delete_one(a);
+    }
     return t->task;
 }
 

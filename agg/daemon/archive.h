@@ -76,7 +76,8 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
 /** archive_close - finish queued tasks and end the threads; NULL is allowed. */
 void archive_close(struct archive *archive);
 
-/** archive_limit - change the limits. */
+/** archive_limit - change the limits. Those that depend on the free space change once a
+ * thread of the archive has measured it. */
 void archive_limit(struct archive *archive, const struct archive_limits *limits);
 
 /** archive_written_mt - return the number of bytes written to disk. */

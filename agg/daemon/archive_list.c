@@ -40,11 +40,29 @@ struct archive_file *archive_find(const struct archive *a,
     return NULL;
 }
 
+/* Reserve an entry of `gone` for each file, so that no removal can fail. */
+static bool reserve_gone(struct archive *a)
+{
+    const uint32_t room = a->gone_room ? 2 * a->gone_room : 16;
+
+    assert(a->n + a->n_gone <= a->gone_room);
+    if (a->n + a->n_gone < a->gone_room)
+        return true;
+    struct archive_gone *more = realloc(a->gone, room * sizeof(*more));
+    if (!more)
+        return false;
+    a->gone = more;
+    a->gone_room = room;
+    return true;
+}
+
 struct archive_file *archive_append(struct archive *a)
 {
     const uint32_t room = a->room ? 2 * a->room : 16;
 
     assert(a->n <= a->room);
+    if (!reserve_gone(a))
+        return NULL;
     if (a->n == a->room) {
         struct archive_file *more = realloc(a->files, room * sizeof(*more));
         if (!more)
@@ -77,35 +95,17 @@ static void count_left(struct archive *a, uint64_t bytes)
     a->other_bytes += archive_on_disk(a, bytes);
 }
 
-/* Return a new entry of the list of files to delete; NULL: out of memory. */
-static struct archive_gone *append_gone(struct archive *a)
-{
-    const uint32_t room = a->gone_room ? 2 * a->gone_room : 16;
-
-    assert(a->n_gone <= a->gone_room);
-    if (a->n_gone == a->gone_room) {
-        struct archive_gone *more = realloc(a->gone, room * sizeof(*more));
-        if (!more)
-            return NULL;
-        a->gone = more;
-        a->gone_room = room;
-    }
-    return &a->gone[a->n_gone++];
-}
-
 /* Remove an entry. A thread of the archive deletes the file without the mutex, because
  * the disk may be slow. */
 static void remove_file(struct archive *a, uint32_t i)
 {
-    const struct archive_file f = a->files[i];
-    struct archive_gone *gone = append_gone(a);
+    const struct archive_file *f = &a->files[i];
 
-    assert(i < a->n);
+    assert(i < a->n && a->n_gone < a->gone_room);
+    struct archive_gone *gone = &a->gone[a->n_gone++];
+    *gone = (struct archive_gone){.number = f->number, .bytes = f->bytes};
+    memcpy(gone->user, f->about.user, sizeof(gone->user));
     a->files[i] = a->files[--a->n];
-    if (gone)
-        *gone = (struct archive_gone){.number = f.number, .bytes = f.bytes};
-    else if (!delete_file(a, f.number))
-        count_left(a, f.bytes);
     pthread_cond_broadcast(&a->wake);
 }
 
@@ -131,15 +131,16 @@ bool archive_delete_one(struct archive *a)
 {
     uint32_t i = 0;
 
-    while (i < a->n_gone && (a->gone[i].taken || is_written(a, a->gone[i].number)))
+    while (i < a->n_gone && is_written(a, a->gone[i].number))
         i++;
-    if (i == a->n_gone)
+    if (a->deletes || i == a->n_gone)
         return false;
-    a->gone[i].taken = true;
+    a->deletes = true;
     const struct archive_gone file = a->gone[i];
     pthread_mutex_unlock(&a->mutex);
     const bool deleted = delete_file(a, file.number);
     pthread_mutex_lock(&a->mutex);
+    a->deletes = false;
     archive_keep(a, file.number); /* its index may have changed */
     if (!deleted)
         count_left(a, file.bytes);
@@ -159,7 +160,8 @@ struct load {
     uint32_t files;
 };
 
-/* Return the load of a user; NULL: of all users. Running writes are included. */
+/* Return the load of a user; NULL: of all users. Running writes and files to delete are
+ * included. */
 static struct load load_of(const struct archive *a, const char *user)
 {
     struct load load = {user ? 0 : a->other_bytes, user ? 0 : a->n_other};
@@ -168,6 +170,12 @@ static struct load load_of(const struct archive *a, const char *user)
         if (user && strcmp(a->files[i].about.user, user))
             continue;
         load.bytes += archive_on_disk(a, a->files[i].bytes);
+        load.files++;
+    }
+    for (uint32_t i = 0; i < a->n_gone; i++) {
+        if (user && strcmp(a->gone[i].user, user))
+            continue;
+        load.bytes += archive_on_disk(a, a->gone[i].bytes);
         load.files++;
     }
     for (uint32_t i = 0; i < a->n_threads; i++) {
@@ -275,23 +283,42 @@ bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
 
 /* Questions ------------------------------------------------------------------------ */
 
-void archive_limit(struct archive *a, const struct archive_limits *limits)
+bool archive_measure(struct archive *a)
 {
-    struct archive_limits most = *limits;
     struct statvfs s = {0};
 
+    if (!a->measures)
+        return false;
+    a->measures = false;
+    pthread_mutex_unlock(&a->mutex);
+    const bool known = fstatvfs(a->folder_fd, &s) == 0;
     pthread_mutex_lock(&a->mutex);
     const struct load load = load_of(a, NULL);
-    const bool known = fstatvfs(a->folder_fd, &s) == 0;
-    if (!most.disk && known)
-        most.disk = load.bytes + (uint64_t)s.f_bavail * s.f_frsize / 2;
-    if (!most.files) {
+    if (!a->asked.disk && known)
+        a->limits.disk = load.bytes + (uint64_t)s.f_bavail * s.f_frsize / 2;
+    if (!a->asked.files) {
         const uint64_t half = load.files + (uint64_t)s.f_favail / 2;
         const bool counts = known && s.f_files; /* some file systems have no inodes */
-        most.files =
+        a->limits.files =
             counts && half < ARCHIVE_FILES_MAX ? (uint32_t)half : ARCHIVE_FILES_MAX;
     }
-    a->limits = most;
+    return true;
+}
+
+/* The control thread calls it, so a thread of the archive asks the disk, which may
+ * hang. Until then, limits that depend on it keep their values. */
+void archive_limit(struct archive *a, const struct archive_limits *limits)
+{
+    pthread_mutex_lock(&a->mutex);
+    a->asked = *limits;
+    a->measures = !limits->disk || !limits->files;
+    if (limits->disk)
+        a->limits.disk = limits->disk;
+    if (limits->files)
+        a->limits.files = limits->files;
+    a->limits.user_disk = limits->user_disk;
+    a->limits.user_files = limits->user_files;
+    pthread_cond_broadcast(&a->wake);
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -407,5 +434,7 @@ void archive_view(struct archive *a, struct trib_snapshots_view *out)
         if (out->rows && out->n_rows < most)
             fill_row(f, age_s, &out->rows[out->n_rows++]);
     }
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        out->bytes += archive_on_disk(a, a->gone[i].bytes);
     pthread_mutex_unlock(&a->mutex);
 }

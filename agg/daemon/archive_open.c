@@ -53,8 +53,7 @@ static void check_file(struct archive *a, const char *name)
     if (named)
         read_head(a, name, &bytes, &fault, &read);
     else
-        (void)trib_fail(&fault, TRIB_ERR_MISMATCH,
-                        "it has no valid snapshot name");
+        (void)trib_fail(&fault, TRIB_ERR_MISMATCH, "it has no valid snapshot name");
     if (named && number > a->last_number)
         a->last_number = number;
     struct archive_file *f = fault.status ? NULL : archive_append(a);
@@ -257,6 +256,9 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
     trib_status_t st = open_folder(a, err);
     if (st == TRIB_OK) {
         archive_limit(a, limits);
+        pthread_mutex_lock(&a->mutex);
+        (void)archive_measure(a);
+        pthread_mutex_unlock(&a->mutex);
         st = start_threads(a, err);
     }
     if (st != TRIB_OK) {

@@ -30,11 +30,11 @@ struct archive_file {
     struct trib_snapshot_about about;
 };
 
-/* A file that is no longer listed, and will be deleted. */
+/* A file that is no longer listed, and will be deleted. It uses the disk until then. */
 struct archive_gone {
     uint64_t number;
     uint64_t bytes;
-    bool taken; /* a thread deletes it now */
+    char user[TRIB_SNAPSHOT_TEXT_BYTES];
 };
 
 struct archive_thread {
@@ -65,10 +65,13 @@ struct archive {
 
     /* Under mutex: */
     struct archive_limits limits;
+    struct archive_limits asked; /* by archive_limit; 0: depends on the free space */
+    bool measures; /* `asked` does not apply yet: the free space must be measured */
     struct archive_file *files; /* [room] */
     uint32_t n, room;
-    struct archive_gone *gone; /* [gone_room] */
+    struct archive_gone *gone; /* [gone_room], at least n + n_gone */
     uint32_t n_gone, gone_room;
+    bool deletes; /* a thread deletes a file now */
     uint64_t last_number;
     uint64_t other_bytes; /* disk usage of files not listed */
     uint32_t n_other;
@@ -96,8 +99,13 @@ struct archive_file *archive_find(const struct archive *a,
 struct archive_file *archive_append(struct archive *a);
 
 /** archive_delete_one - release the mutex and delete a file that is no longer listed;
- * return false if there is none. */
+ * return false if there is none, or another thread deletes one: a disk that hangs there
+ * must not stop all threads. */
 bool archive_delete_one(struct archive *a);
+
+/** archive_measure - release the mutex, measure the free space and set the limits that
+ * depend on it; return false if none do. */
+bool archive_measure(struct archive *a);
 
 /** archive_keep - do not delete file `number`. */
 void archive_keep(struct archive *a, uint64_t number);

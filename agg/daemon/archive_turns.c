@@ -92,6 +92,7 @@ static bool may_begin(const struct archive *a, const struct archive_task *task,
     assert(a->n_threads > 0);
     for (uint32_t i = 0; i < a->n_threads; i++)
         n_free += !a->threads[i].task;
+    n_free -= a->deletes && n_free > 0;
     return n_free > 1 || a->n_threads == 1 || a->stop || !rank->part[0] ||
            is_small(a, task);
 }

@@ -41,7 +41,7 @@ enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED, RE
 /* The call that fails, and how. */
 static enum fault fault;
 static int calls_left;
-static const char *folder; /* the folder to move away */
+static const char *folder = ""; /* the folder to move away */
 static struct archive
     *removed_from; /* REMOVED: the snapshot is removed during the write */
 static const struct archive_key *removed_key;
@@ -177,6 +177,11 @@ static void rig_close(struct rig *rig)
     }
     closedir(dir);
     assert_int_equal(rmdir(rig->folder), 0);
+}
+
+static inline void limit(struct rig *rig, struct archive_limits limits)
+{
+    archive_limit(rig->archive, &limits);
 }
 
 /* Set all elements of the vector to `version`. */

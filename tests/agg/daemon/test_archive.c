@@ -2,11 +2,8 @@
 /*
  * The folder of snapshots: tribd is killed before and after each of its system calls,
  * and during a write; the disk refuses each call; damaged, foreign and forgotten files;
- * quotas; a disk that hangs while it deletes a file.
+ * quotas.
  */
-#include <stdatomic.h>
-#include <sys/syscall.h>
-
 #include "tests/agg/daemon/archive_rig.h"
 
 /* Killed at any call, tribd leaves the previous or the new snapshot complete. */
@@ -213,11 +210,6 @@ TEST(test_owners)
     assert_true(archive_forget(rig.archive, "job", say, sizeof(say)));
     assert_int_equal(files(&rig), 0);
     rig_close(&rig);
-}
-
-static void limit(struct rig *rig, struct archive_limits limits)
-{
-    archive_limit(rig->archive, &limits);
 }
 
 /* Sizes are rounded up to whole blocks of the disk. */
@@ -470,95 +462,4 @@ TEST(test_other_format)
     assert_status(trib_snapshot_head(bytes, sizeof(bytes), &err, &out),
                   TRIB_ERR_MISMATCH);
     assert_string_equal(err.text, "its head is damaged");
-}
-
-/* Deletions ------------------------------------------------------------------------ */
-
-static _Atomic bool disk_hangs, hangs;
-
-/* Takes the place of the function of the C library. */
-int unlinkat(int at, const char *name, int flags)
-{
-    while (atomic_load(&disk_hangs)) {
-        atomic_store(&hangs, true);
-        usleep(1000);
-    }
-    return (int)syscall(SYS_unlinkat, at, name, flags);
-}
-
-struct call {
-    struct rig *rig;
-    struct archive_key key;
-    uint64_t version; /* result of `ask` */
-    _Atomic bool done;
-};
-
-static void *drop(void *arg)
-{
-    const struct call *call = arg;
-
-    archive_drop(call->rig->archive, &call->key);
-    return NULL;
-}
-
-static void *ask(void *arg)
-{
-    struct call *call = arg;
-
-    call->version = archive_version(call->rig->archive, &call->key);
-    atomic_store(&call->done, true);
-    return NULL;
-}
-
-/* Other stores, and the control thread of tribd, do not wait for it. */
-TEST(test_hung_deletion)
-{
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    struct rig rig;
-    struct call ana = {&rig, {rig.owner, "ana", "x"}, 0, false};
-    struct call bob = {&rig, {rig.owner, "bob", "x"}, 0, false};
-    pthread_t drops, asks;
-
-    rig_open(&rig);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    set(&rig, 1);
-    save(&rig, "ana");
-    save(&rig, "bob");
-    atomic_store(&disk_hangs, true);
-    assert_int_equal(pthread_create(&drops, NULL, drop, &ana), 0);
-    while (!atomic_load(&hangs))
-        usleep(1000);
-    assert_int_equal(pthread_create(&asks, NULL, ask, &bob), 0);
-    while (!atomic_load(&bob.done) && !trib_deadline_passed(until))
-        usleep(1000);
-    const bool waits = !atomic_load(&bob.done);
-    atomic_store(&disk_hangs, false);
-    assert_int_equal(pthread_join(drops, NULL), 0);
-    assert_int_equal(pthread_join(asks, NULL), 0);
-    assert_false(waits);
-    assert_int_equal(bob.version, 2);
-    assert_int_equal(files(&rig), 1);
-    rig_close(&rig);
-}
-
-/* A snapshot that is removed during a second write stays. */
-TEST(test_removed_during_write)
-{
-    struct rig rig;
-
-    rig_open(&rig);
-    const struct archive_key key = {rig.owner, "ana", "x"};
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    set(&rig, 1);
-    save(&rig, "ana");
-    removed_from = rig.archive;
-    removed_key = &key;
-    fault = REMOVED;
-    calls_left = -1;
-    set(&rig, 2);
-    save(&rig, "ana");
-    fault = NONE;
-    assert_int_equal(files(&rig), 1);
-    assert_int_equal(load(&rig, "ana"), 2);
-    rig_close(&rig);
 }

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Deletions of snapshots: the disk hangs while it deletes a file or measures its free
+ * space; deleted files count until they are gone, and are deleted although tasks wait;
+ * a snapshot is removed while it is written.
+ */
+#include <stdatomic.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "tests/agg/daemon/archive_rig.h"
+
+static _Atomic bool disk_hangs, hangs;
+static _Atomic bool writes_hang;
+static struct archive *_Atomic observed; /* or NULL */
+static _Atomic bool was_queued; /* a task waited when a file was deleted */
+
+static void hang(void)
+{
+    while (atomic_load(&disk_hangs)) {
+        atomic_store(&hangs, true);
+        usleep(1000);
+    }
+}
+
+/* These take the place of functions of the C library. */
+int unlinkat(int at, const char *name, int flags)
+{
+    struct archive *a = atomic_load(&observed);
+
+    hang();
+    if (a) {
+        pthread_mutex_lock(&a->mutex);
+        atomic_store(&was_queued, a->first != NULL);
+        pthread_mutex_unlock(&a->mutex);
+    }
+    return (int)syscall(SYS_unlinkat, at, name, flags);
+}
+
+int fsync(int fd)
+{
+    while (atomic_load(&writes_hang))
+        usleep(1000);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int fstatvfs(int fd, struct statvfs *out)
+{
+    struct statfs s;
+
+    hang();
+    *out = (struct statvfs){.f_bsize = 0};
+    if (syscall(SYS_fstatfs, fd, &s) != 0)
+        return -1;
+    out->f_frsize = (unsigned long)s.f_frsize;
+    out->f_bavail = s.f_bavail;
+    out->f_files = s.f_files;
+    out->f_favail = s.f_ffree;
+    return 0;
+}
+
+struct call {
+    struct rig *rig;
+    struct archive_key key;
+    uint64_t version; /* result of `ask` */
+    _Atomic bool done;
+};
+
+static void *drop(void *arg)
+{
+    struct call *call = arg;
+
+    archive_drop(call->rig->archive, &call->key);
+    atomic_store(&call->done, true);
+    return NULL;
+}
+
+static void *ask(void *arg)
+{
+    struct call *call = arg;
+
+    call->version = archive_version(call->rig->archive, &call->key);
+    atomic_store(&call->done, true);
+    return NULL;
+}
+
+/* Ask for bob's snapshot while `act` hangs at the disk; return true if that waits. */
+static bool waits_for(void *(*act)(void *), struct call *acts, struct call *bob)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    pthread_t works, asks;
+
+    atomic_store(&hangs, false);
+    atomic_store(&disk_hangs, true);
+    assert_int_equal(pthread_create(&works, NULL, act, acts), 0);
+    while (!atomic_load(&hangs))
+        usleep(1000);
+    assert_int_equal(pthread_create(&asks, NULL, ask, bob), 0);
+    while (!(atomic_load(&bob->done) && atomic_load(&acts->done)) &&
+           !trib_deadline_passed(until))
+        usleep(1000);
+    const bool waits = !atomic_load(&bob->done) || !atomic_load(&acts->done);
+    atomic_store(&disk_hangs, false);
+    assert_int_equal(pthread_join(works, NULL), 0);
+    assert_int_equal(pthread_join(asks, NULL), 0);
+    return waits;
+}
+
+/* Other stores, and the control thread of tribd, do not wait for it. */
+TEST(test_hung_deletion)
+{
+    struct rig rig;
+    struct call ana = {&rig, {rig.owner, "ana", "x"}, 0, false};
+    struct call bob = {&rig, {rig.owner, "bob", "x"}, 0, false};
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    save(&rig, "bob");
+    assert_false(waits_for(drop, &ana, &bob));
+    assert_int_equal(bob.version, 2);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+}
+
+static void *reload(void *arg)
+{
+    struct call *call = arg;
+
+    limit(call->rig, (struct archive_limits){.user_disk = 1});
+    atomic_store(&call->done, true);
+    return NULL;
+}
+
+/* Nor does SIGHUP wait for a disk that hangs. */
+TEST(test_hung_measurement)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct rig rig;
+    struct call hup = {.rig = &rig};
+    struct call bob = {&rig, {rig.owner, "bob", "x"}, 0, false};
+    uint32_t files = 7;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    limit(&rig, (struct archive_limits){.disk = 1 << 20, .files = files});
+    assert_false(waits_for(reload, &hup, &bob));
+    while (files == 7) {
+        assert_false(trib_deadline_passed(until));
+        usleep(1000);
+        pthread_mutex_lock(&rig.archive->mutex);
+        files = rig.archive->limits.files;
+        pthread_mutex_unlock(&rig.archive->mutex);
+    }
+    rig_close(&rig);
+}
+
+/* A file counts until it is deleted, so the disk never has more than its limit. */
+TEST(test_deletions_count)
+{
+    struct rig rig;
+    struct trib_store_image image;
+    struct trib_snapshots_view view;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    const struct archive_key ana = {rig.owner, "ana", "x"};
+    set(&rig, 1);
+    save(&rig, "ana");
+    trib_store_image(rig.table, 0, &image);
+    const uint64_t one = archive_on_disk(rig.archive, trib_snapshot_bytes(&image));
+    limit(&rig, (struct archive_limits){.disk = one, .files = 9});
+    atomic_store(&hangs, false);
+    atomic_store(&disk_hangs, true);
+    archive_drop(rig.archive, &ana);
+    while (!atomic_load(&hangs))
+        usleep(1000);
+    archive_view(rig.archive, &view);
+    free(view.rows);
+    rig.task = (struct archive_task){.writes = true,
+                                     .key = {rig.owner, "bob", "x"},
+                                     .n = trib_snapshot_bytes(&image),
+                                     .wake_fd = -1};
+    rig.task.bytes = malloc(rig.task.n);
+    struct trib_snapshot_about about = {.user = "bob", .job = "job", .lasting = true};
+    memcpy(about.owner, rig.owner, sizeof(about.owner));
+    trib_snapshot_copy(&image, &about, NULL, rig.task.bytes);
+    archive_give(rig.archive, &rig.task);
+    usleep(100000);
+    const bool early = archive_is_done(rig.archive, &rig.task);
+    atomic_store(&disk_hangs, false);
+    archive_wait(rig.archive, &rig.task);
+    free(rig.task.bytes);
+    assert_false(early);
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(view.bytes, one);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+}
+
+/* Stores without a pause between their snapshots do not keep removed files. */
+TEST(test_deletions_beside_tasks)
+{
+    enum { TASKS = 64 };
+    static struct archive_task tasks[TASKS];
+    static uint8_t owners[TASKS][TRIB_SNAPSHOT_OWNER_BYTES];
+    struct trib_store_image image;
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    const struct archive_key ana = {rig.owner, "ana", "x"};
+    set(&rig, 1);
+    save(&rig, "ana");
+    trib_store_image(rig.table, 0, &image);
+    for (int i = 0; i < TASKS; i++) {
+        struct trib_snapshot_about about = {.user = "bob", .job = "job"};
+        about.owner[0] = owners[i][0] = (uint8_t)i;
+        tasks[i] = (struct archive_task){.writes = true,
+                                         .key = {owners[i], "bob", "x"},
+                                         .n = trib_snapshot_bytes(&image),
+                                         .wake_fd = -1};
+        tasks[i].bytes = malloc(tasks[i].n);
+        trib_snapshot_copy(&image, &about, NULL, tasks[i].bytes);
+    }
+    atomic_store(&observed, rig.archive);
+    atomic_store(&writes_hang, true);
+    for (int i = 0; i < TASKS; i++)
+        archive_give(rig.archive, &tasks[i]);
+    archive_drop(rig.archive, &ana);
+    atomic_store(&writes_hang, false);
+    for (int i = 0; i < TASKS; i++) {
+        archive_wait(rig.archive, &tasks[i]);
+        assert_status(tasks[i].err.status, TRIB_OK);
+        free(tasks[i].bytes);
+    }
+    assert_int_equal(files(&rig), TASKS);
+    atomic_store(&observed, NULL);
+    assert_true(atomic_load(&was_queued));
+    rig_close(&rig);
+}
+
+/* A snapshot that is removed during a second write stays. */
+TEST(test_removed_during_write)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    const struct archive_key key = {rig.owner, "ana", "x"};
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    removed_from = rig.archive;
+    removed_key = &key;
+    fault = REMOVED;
+    calls_left = -1;
+    set(&rig, 2);
+    save(&rig, "ana");
+    fault = NONE;
+    assert_int_equal(files(&rig), 1);
+    assert_int_equal(load(&rig, "ana"), 2);
+    rig_close(&rig);
+}
