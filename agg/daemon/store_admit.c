@@ -68,27 +68,23 @@ static struct client *find(struct server *s, const struct client *c,
     return NULL;
 }
 
-/* Return the client of the store with the same snapshot key; NULL: none. */
-static struct client *find_owner(struct server *s, const struct client *c,
-                                 const struct trib_control_store_join *join)
+/* Return true if a client's store has the snapshot key of this request. */
+static bool has_key(const struct client *other, const struct client *c,
+                    const struct trib_control_store_join *join)
 {
-    for (int i = 0; i < s->n_clients; i++) {
-        struct client *other = s->clients[i];
-        if (other->store && !other->left &&
-            strcmp(other->join.user, c->join.user) == 0 &&
-            same_token(other->store_join.owner, join->owner))
-            return other;
-    }
-    return NULL;
+    return other->store && !other->left &&
+           strcmp(other->join.user, c->join.user) == 0 &&
+           same_token(other->store_join.owner, join->owner);
 }
 
 /* Claim the snapshot key: two stores with one key would overwrite each other's
- * snapshots. A store whose ranks are lost is ended instead. False: the new store was
+ * snapshots. Stores whose ranks are lost are ended instead. One that was ended before
+ * may still wait for the disk, beside one that is in use. False: the new store was
  * refused. */
 static bool take_key(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
 {
-    struct client *other = find_owner(s, c, join);
+    bool in_use = false;
 
     if (!s->archive && (join->every_ms || join->every_pushes)) {
         refuse(s, c, TRIB_ERR_UNSUPPORTED,
@@ -96,32 +92,57 @@ static bool take_key(struct server *s, struct client *c,
                "(or TRIBD_SNAPSHOTS) and restart");
         return false;
     }
-    if (other && !store_job_is_deserted(other->store)) {
+    for (int i = 0; i < s->n_clients; i++)
+        in_use |= has_key(s->clients[i], c, join) &&
+                  !store_job_is_deserted(s->clients[i]->store);
+    if (in_use) {
         refuse(s, c, TRIB_ERR_BUSY,
                "a store with the same key is in use: end that run (stopped ranks lose "
                "it after 5 s), or use another key");
         return false;
     }
-    if (other)
-        store_job_end(other->store, "another run uses its key now");
+    for (int i = 0; i < s->n_clients; i++)
+        if (has_key(s->clients[i], c, join))
+            store_job_end(s->clients[i]->store, "another run uses its key now");
     return true;
+}
+
+/* Refuse a rank that reconnects to an ended store; list its snapshots. */
+static void refuse_lost(struct server *s, struct client *c,
+                        const struct trib_control_store_join *join)
+{
+    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
+    const struct archive_key key = {join->owner, user, NULL};
+
+    admit_name_user(c, user);
+    snprintf(why, sizeof(why), "%s",
+             "no such store here: it has ended, the ranks use different tribds "
+             "(127.0.0.1), or tribd was restarted");
+    if (s->archive)
+        archive_describe(s->archive, &key, why, sizeof(why));
+    refuse(s, c, TRIB_ERR_PEER_LOST, why);
 }
 
 /* Hand the session over to the store; the client then has none. */
 static void hand_over(struct server *s, struct client *c, struct client *to,
-                      uint32_t rank)
+                      const struct trib_control_store_join *join)
 {
     struct trib_session *session = c->session;
 
     assert(session && to->store);
     (void)server_from(c); /* needs the connection */
     ready_forget(s, c);
-    if (!store_job_add(to->store, session, rank, credentials_hold(c->credentials))) {
-        credentials_release(c->credentials);
-        refuse(s, c, TRIB_ERR_NO_MEMORY, "out of memory for another rank");
+    const trib_status_t st =
+        store_job_add(to->store, session, join->rank, credentials_hold(c->credentials));
+    if (st == TRIB_OK) {
+        c->session = NULL;
         return;
     }
-    c->session = NULL;
+    credentials_release(c->credentials);
+    if (st == TRIB_ERR_PEER_LOST)
+        refuse_lost(s, c, join);
+    else
+        refuse(s, c, st, "out of memory for another rank");
 }
 
 static struct trib_snapshot_about about_of(const struct client *c,
@@ -196,24 +217,8 @@ static void join_new(struct server *s, struct client *c,
     name_store(c, c->join.job);
     admit_name_user(c, c->join.user);
     if (take_key(s, c, join) && make(s, c, join))
-        hand_over(s, c, c, join->rank);
+        hand_over(s, c, c, join);
     server_publish(s);
-}
-
-/* Refuse a rank that reconnects to an ended store; list its snapshots. */
-static void refuse_lost(struct server *s, struct client *c,
-                        const struct trib_control_store_join *join)
-{
-    char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
-    const struct archive_key key = {join->owner, user, NULL};
-
-    admit_name_user(c, user);
-    snprintf(why, sizeof(why), "%s",
-             "no such store here: it has ended, the ranks use different tribds "
-             "(127.0.0.1), or tribd was restarted");
-    if (s->archive)
-        archive_describe(s->archive, &key, why, sizeof(why));
-    refuse(s, c, TRIB_ERR_PEER_LOST, why);
 }
 
 void store_admit_join(struct server *s, struct client *c,
@@ -234,7 +239,7 @@ void store_admit_join(struct server *s, struct client *c,
     else if (!join->again || join->ranks != holder->store_join.ranks)
         refuse(s, c, TRIB_ERR_MISMATCH, "the store exists for other ranks");
     else
-        hand_over(s, c, holder, join->rank);
+        hand_over(s, c, holder, join);
 }
 
 bool store_admit_sweep(struct server *s, struct client *c)

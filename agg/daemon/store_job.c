@@ -31,6 +31,7 @@ static bool is_over(struct store_job *job)
     over |= job->empty_ns && !atomic_load(&job->present) &&
             (!job->n_lost ||
              trib_now_ns() - job->empty_ns >= (uint64_t)STORE_JOB_KEEP_MS * 1000000);
+    job->closed |= over;
     pthread_mutex_unlock(&job->mutex);
     return over;
 }
@@ -196,26 +197,33 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     return TRIB_OK;
 }
 
-bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t rank,
-                   struct credentials *credentials)
+trib_status_t store_job_add(struct store_job *job, struct trib_session *session,
+                            uint32_t rank, struct credentials *credentials)
 {
     struct store_member *m = calloc(1, sizeof(*m));
     struct store_thread *t = &job->threads[rank % job->n_threads];
 
     assert(rank < job->opts.ranks);
     if (!m)
-        return false;
+        return TRIB_ERR_NO_MEMORY;
     m->session = session;
     m->credentials = credentials;
     m->rank = rank;
-    trib_session_adopt(session, &m->err, STORE_JOB_SILENT_MS);
-    (void)atomic_fetch_add(&job->present, 1);
     pthread_mutex_lock(&job->mutex);
-    m->next = t->coming;
-    t->coming = m;
+    const bool closed = job->closed;
+    if (!closed) {
+        trib_session_adopt(session, &m->err, STORE_JOB_SILENT_MS);
+        (void)atomic_fetch_add(&job->present, 1);
+        m->next = t->coming;
+        t->coming = m;
+    }
     pthread_mutex_unlock(&job->mutex);
+    if (closed) {
+        free(m);
+        return TRIB_ERR_PEER_LOST;
+    }
     store_thread_wake(t);
-    return true;
+    return TRIB_OK;
 }
 
 void store_job_end(struct store_job *job, const char *say)
@@ -224,7 +232,7 @@ void store_job_end(struct store_job *job, const char *say)
     pthread_mutex_lock(&job->mutex);
     if (!job->ending)
         snprintf(job->say, sizeof(job->say), "%s", say);
-    job->ending = true;
+    job->ending = job->closed = true;
     pthread_mutex_unlock(&job->mutex);
     store_thread_wake(&job->threads[0]);
 }

@@ -60,10 +60,11 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
  * previous session.
  *
  * credentials  a reference, released by store_job_reap
- * returns      false: out of memory, and the caller keeps both
+ * errors       TRIB_ERR_NO_MEMORY; TRIB_ERR_PEER_LOST: the store has ended, though it
+ *              may still wait for the disk. The caller keeps both
  */
-bool store_job_add(struct store_job *job, struct trib_session *session, uint32_t rank,
-                   struct credentials *credentials);
+trib_status_t store_job_add(struct store_job *job, struct trib_session *session,
+                            uint32_t rank, struct credentials *credentials);
 
 /** store_job_end - end the store; its ranks receive `say`. */
 void store_job_end(struct store_job *job, const char *say);

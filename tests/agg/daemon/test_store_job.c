@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A store in tribd. A store whose first rank joins without memory ends unless the rank
- * returns. A rank's copy that replaces a vector ends the pulls that wait for its
- * version. A shutdown writes a snapshot again that an operator has removed.
+ * returns. A store that has ended takes no rank. A rank's copy that replaces a vector
+ * ends the pulls that wait for its version. A shutdown writes a snapshot again that an
+ * operator has removed.
  *
  * A restore whose rank was lost does not undo the pushes that follow. A push that
  * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
@@ -123,7 +124,8 @@ static void rig_close(struct rig *rig)
 }
 
 /* Connect a rank and hand its session to the store. */
-static void join(const struct rig *rig, uint32_t rank, struct rank *r)
+static void join_for(const struct rig *rig, uint32_t rank, struct rank *r,
+                     trib_status_t expected)
 {
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
                                      .auth = rig->auth,
@@ -147,7 +149,14 @@ static void join(const struct rig *rig, uint32_t rank, struct rank *r)
         assert_status(trib_session_step(there, &r->m), TRIB_INPROGRESS);
         assert_status(trib_session_step(r->session, &r->m), TRIB_INPROGRESS);
     }
-    assert_true(store_job_add(rig->job, there, rank, NULL));
+    assert_status(store_job_add(rig->job, there, rank, NULL), expected);
+    if (expected != TRIB_OK)
+        trib_session_free(there);
+}
+
+static void join(const struct rig *rig, uint32_t rank, struct rank *r)
+{
+    join_for(rig, rank, r, TRIB_OK);
 }
 
 static void say(struct rank *r, struct trib_control m)
@@ -217,6 +226,23 @@ TEST(test_it_comes_back)
     hear(&r, TRIB_CONTROL_STORE_JOINED);
     leave(&r);
     ends(&rig, "its ranks have left");
+    rig_close(&rig);
+}
+
+/* It may wait for the disk after its end: such a rank would get no answer. */
+TEST(test_return_to_an_ended_store)
+{
+    struct rank r;
+    struct rig rig = {.folder = ""};
+
+    rig_open(&rig, 2);
+    join(&rig, 0, &r);
+    hear(&r, TRIB_CONTROL_STORE_JOINED);
+    leave(&r);
+    ends(&rig, "its ranks have left");
+    join_for(&rig, 1, &r, TRIB_ERR_PEER_LOST);
+    trib_session_free(r.session);
+    assert_true(store_job_is_deserted(rig.job));
     rig_close(&rig);
 }
 

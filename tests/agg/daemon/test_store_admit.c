@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Admission of stores: only one store uses a snapshot key, though stores that have
+ * ended may still wait for the disk, before or after it in the list of clients. A rank
+ * that returns to such a store learns that it has ended.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "agg/daemon/server_parts.h"
+#include "base/log.h"
+
+/* Stands for a store. */
+struct store_job {
+    uint32_t present;
+    bool ended;
+};
+
+static struct trib_control answer; /* to the client */
+
+static trib_status_t send_control(struct trib_session *session,
+                                  const struct trib_control *m)
+{
+    (void)session;
+    answer = *m;
+    return TRIB_OK;
+}
+
+#define trib_session_send(session, m) send_control(session, m)
+#define trib_session_job(session) ((void)(session), "job")
+#include "agg/daemon/store_admit.c"
+
+trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_error *err,
+                             struct store_job **out)
+{
+    static struct store_job made;
+
+    (void)opts;
+    (void)err;
+    made = (struct store_job){.present = 0};
+    *out = &made;
+    return TRIB_OK;
+}
+
+trib_status_t store_job_add(struct store_job *job, struct trib_session *session,
+                            uint32_t rank, struct credentials *credentials)
+{
+    (void)session;
+    (void)rank;
+    (void)credentials;
+    job->present += !job->ended;
+    return job->ended ? TRIB_ERR_PEER_LOST : TRIB_OK;
+}
+
+void store_job_end(struct store_job *job, const char *say)
+{
+    assert_string_equal(say, "another run uses its key now");
+    job->ended = true;
+}
+
+bool store_job_is_deserted(const struct store_job *job)
+{
+    return job->present == 0;
+}
+
+bool store_job_reap(struct store_job *job)
+{
+    (void)job;
+    return false;
+}
+
+const char *store_job_why(const struct store_job *job)
+{
+    (void)job;
+    return "";
+}
+
+void store_job_free(struct store_job *job)
+{
+    (void)job;
+}
+
+void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES])
+{
+    (void)c;
+    snprintf(out, TRIB_JOB_NAME_BYTES, "ana");
+}
+
+uint64_t *admit_join_bucket(struct server *s, const struct client *c)
+{
+    (void)c;
+    return &s->join_buckets[0];
+}
+
+bool admit_waiting(struct server *s)
+{
+    (void)s;
+    return false;
+}
+
+bool store_share_allows(const struct server *s, const struct store_share *asked,
+                        char *why, size_t bytes)
+{
+    (void)s;
+    (void)asked;
+    (void)why;
+    (void)bytes;
+    return true;
+}
+
+void archive_describe(struct archive *archive, const struct archive_key *key,
+                      char *text, size_t bytes)
+{
+    (void)archive;
+    (void)key;
+    (void)text;
+    (void)bytes;
+}
+
+const char *server_from(struct client *c)
+{
+    (void)c;
+    return "here";
+}
+
+void server_event(struct server *s, enum trib_service_counter c)
+{
+    (void)s;
+    (void)c;
+}
+
+void server_publish(struct server *s)
+{
+    (void)s;
+}
+
+void server_hang_up(struct server *s, struct client *c)
+{
+    (void)s;
+    c->session = NULL;
+}
+
+void ready_forget(struct server *s, struct client *c)
+{
+    (void)s;
+    (void)c;
+}
+
+struct credentials *credentials_hold(struct credentials *credentials)
+{
+    return credentials;
+}
+
+void credentials_release(struct credentials *credentials)
+{
+    (void)credentials;
+}
+
+enum { CLIENTS = 3, RUN = 7, NEXT = 8 };
+
+struct rig {
+    struct server s;
+    struct client clients[CLIENTS];
+    struct client *list[CLIENTS];
+    struct store_job stores[CLIENTS - 1];
+};
+
+static struct trib_control_store_join join_of(uint8_t token)
+{
+    return (struct trib_control_store_join){
+        .ranks = 1, .token = {token}, .owner = {1}, .again = token != NEXT};
+}
+
+/* Two stores with one key: of client 0, with token 0, and of client 1, with token 1. A
+ * third client sends a request. */
+static void rig_open(struct rig *rig)
+{
+    const struct trib_jobs_limits most = {10, 10, 10, 1 << 30};
+    const struct trib_jobs_opts jobs = {.service = most, .user = most, .job = most};
+    struct trib_error err = {0};
+
+    *rig = (struct rig){.s.n_clients = CLIENTS, .s.clients = rig->list};
+    trib_log_init(&rig->s.log, TRIB_LOG_ERROR, NULL, NULL);
+    assert_status(trib_jobs_create(&jobs, &err, &rig->s.jobs), TRIB_OK);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct client *c = rig->list[i] = &rig->clients[i];
+        if (i == CLIENTS - 1)
+            continue;
+        c->store = &rig->stores[i];
+        c->store_join = join_of((uint8_t)i);
+        snprintf(c->join.user, sizeof(c->join.user), "ana");
+        snprintf(c->join.job, sizeof(c->join.job), "job/store");
+    }
+    answer = (struct trib_control){.kind = 0};
+}
+
+static void ask(struct rig *rig, uint8_t token)
+{
+    static int session;
+    const struct trib_control_store_join join = join_of(token);
+
+    rig->clients[CLIENTS - 1].session = (struct trib_session *)(void *)&session;
+    store_admit_join(&rig->s, &rig->clients[CLIENTS - 1], &join);
+}
+
+static void refused(trib_status_t status, const char *words)
+{
+    assert_int_equal(answer.kind, TRIB_CONTROL_STORE_REFUSED);
+    assert_int_equal(-(int)answer.store_refused.status, status);
+    assert_non_null(strstr(answer.store_refused.text, words));
+}
+
+TEST(test_key_in_use)
+{
+    for (int used = 0; used < CLIENTS - 1; used++) {
+        struct rig rig;
+        rig_open(&rig);
+        rig.stores[!used].ended = true;
+        rig.stores[used].present = 1;
+        ask(&rig, NEXT);
+        refused(TRIB_ERR_BUSY, "a store with the same key is in use");
+        assert_false(rig.stores[used].ended);
+        trib_jobs_destroy(rig.s.jobs);
+    }
+}
+
+TEST(test_deserted_key)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    ask(&rig, NEXT);
+    assert_int_equal(answer.kind, 0);
+    assert_true(rig.stores[0].ended && rig.stores[1].ended);
+    assert_int_equal(rig.clients[CLIENTS - 1].store->present, 1);
+    trib_jobs_destroy(rig.s.jobs);
+}
+
+TEST(test_return_to_an_ended_store)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    rig.stores[0].ended = true;
+    ask(&rig, 0);
+    refused(TRIB_ERR_PEER_LOST, "it has ended");
+    assert_int_equal(rig.stores[0].present, 0);
+    ask(&rig, 1);
+    assert_int_equal(rig.stores[1].present, 1);
+    trib_jobs_destroy(rig.s.jobs);
+}
