@@ -13,12 +13,14 @@ enum { BUCKETS = 1 << 14 };
 static struct fake_queue *queues;
 static struct fake_queue *by_number[BUCKETS];
 static struct fake_verbs_counts counts;
+static int refuse_after = -1;
 
 void fake_queues_reset(void)
 {
     queues = NULL;
     memset(by_number, 0, sizeof(by_number));
     counts = (struct fake_verbs_counts){0};
+    refuse_after = -1;
     fake_requests_reset();
 }
 
@@ -113,6 +115,8 @@ static int enqueue(struct fake_queue *qp, const struct ibv_send_wr *wr)
 {
     struct fake_send *send = &qp->sends[qp->tail & qp->mask];
 
+    if (refuse_after >= 0 && refuse_after-- == 0)
+        return ENOMEM;
     if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR) ||
         !knows(qp, wr->opcode))
         return EINVAL;
@@ -151,6 +155,7 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     int error = 0;
 
     fake_lock();
+    counts.doorbells++;
     for (; wr && !error; wr = wr->next) {
         *bad = wr;
         error = enqueue((struct fake_queue *)base, wr);
@@ -380,6 +385,13 @@ int fake_verbs_carried(int device, int port)
     int n = fake_port(fake_host(), device, port)->carried;
     fake_unlock();
     return n;
+}
+
+void fake_verbs_refuse(int after)
+{
+    fake_lock();
+    refuse_after = after;
+    fake_unlock();
 }
 
 struct fake_verbs_counts fake_verbs_posted(void)

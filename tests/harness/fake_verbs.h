@@ -256,10 +256,13 @@ int fake_verbs_regions(const struct ibv_pd *pd);
 /** fake_verbs_pinned - return the bytes of all registered pages. */
 size_t fake_verbs_pinned(void);
 
-/** fake_verbs_posted - return the numbers of requests posted, inline and
- * signaled. */
+/** fake_verbs_refuse - refuse one send request: the one after `after` others. */
+void fake_verbs_refuse(int after);
+
+/** fake_verbs_posted - return the numbers of requests posted, inline and signaled, and
+ * of calls that posted them. */
 struct fake_verbs_counts {
-    int sends, inlined, signalled;
+    int sends, inlined, signalled, doorbells;
 };
 struct fake_verbs_counts fake_verbs_posted(void);
 
