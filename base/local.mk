@@ -45,6 +45,7 @@ libbase_la_SOURCES = \
 	base/snapshot.h \
 	base/sockets.c base/sockets.h \
 	base/sodium.c base/sodium.h \
+	base/spin_lock.c base/spin_lock.h \
 	base/state_page.c base/state_page.h \
 	base/status.c \
 	base/unauthenticated.c base/unauthenticated.h \

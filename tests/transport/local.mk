@@ -23,7 +23,8 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
-	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_select \
+	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_posts \
+	tests/transport/verbs/test_verbs_select \
 	tests/transport/verbs/test_verbs_traffic
 fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
 	tests/harness/fake_clock.c tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
@@ -45,6 +46,12 @@ tests_transport_verbs_test_verbs_oob_connect_SOURCES = tests/transport/verbs/tes
 	$(verbs_oob_pair)
 tests_transport_verbs_test_verbs_oob_listener_SOURCES = tests/transport/verbs/test_verbs_oob_listener.c \
 	$(verbs_oob_pair)
+check_PROGRAMS += tests/transport/verbs/verbs_post_loop
+tests_transport_verbs_verbs_post_loop_SOURCES = tests/transport/verbs/verbs_post_loop.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+check_scripts += tests/transport/verbs/test_verbs_cost.sh
+tests_transport_verbs_test_verbs_posts_SOURCES = tests/transport/verbs/test_verbs_posts.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_traffic_SOURCES = tests/transport/verbs/test_verbs_traffic.c \
 	$(verbs_oob_pair)
 tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \

@@ -41,29 +41,20 @@ trib_status_t trib_peer_check_import(const struct trib_peers *peers, int peer)
     return TRIB_OK;
 }
 
-static bool fits(size_t off, size_t len, size_t size)
-{
-    return off <= size && len <= size - off;
-}
-
-trib_status_t trib_peer_check_bounds(const struct trib_write *write, int peer,
-                                     const struct trib_write_bounds *bounds,
-                                     struct trib_error *err)
+trib_status_t trib_peer_refuse_bounds(const struct trib_write *write, int peer,
+                                      const struct trib_write_bounds *bounds,
+                                      struct trib_error *err)
 {
     if (!bounds || bounds->owner != peer)
         return trib_fail(err, TRIB_ERR_INVALID,
                          "a write to peer %d needs a local region and a region of that "
                          "peer",
                          peer);
-    if (!fits(write->local_off, write->len, bounds->local) ||
-        !fits(write->remote_off, write->len, bounds->remote))
-        return trib_fail(
-            err, TRIB_ERR_RANGE,
-            "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu exceeds "
-            "a region",
-            write->len, write->local_off, bounds->local, write->remote_off,
-            bounds->remote);
-    return TRIB_OK;
+    return trib_fail(
+        err, TRIB_ERR_RANGE,
+        "a write of %zu bytes from offset %zu of %zu to offset %zu of %zu exceeds "
+        "a region",
+        write->len, write->local_off, bounds->local, write->remote_off, bounds->remote);
 }
 
 void trib_peer_address(const void *from, size_t bytes, struct trib_address *out)
@@ -130,8 +121,8 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
     out->given_up = p->given_up;
     out->dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
                 trib_peer_liveness_dead(&p->liveness);
-    out->lives = !left && !p->given_up &&
-                 trib_peer_liveness_answered(&p->liveness, p->asked);
+    out->lives =
+        !left && !p->given_up && trib_peer_liveness_answered(&p->liveness, p->asked);
     /* After `answered`, which waits until all input is read: the notice arrives before
      * the host's report that the port is closed. */
     out->continues = !left && trib_peer_liveness_continues(&p->liveness);

@@ -86,15 +86,34 @@ struct trib_write_bounds {
     size_t remote; /* bytes of the remote region */
 };
 
+/** trib_write_fits - return true if a write stays within regions of these lengths. */
+static inline bool trib_write_fits(const struct trib_write *w, size_t local,
+                                   size_t remote)
+{
+    return w->local_off <= local && w->len <= local - w->local_off &&
+           w->remote_off <= remote && w->len <= remote - w->remote_off;
+}
+
+/** trib_peer_refuse_bounds - set the error of trib_peer_check_bounds. */
+trib_status_t trib_peer_refuse_bounds(const struct trib_write *write, int peer,
+                                      const struct trib_write_bounds *bounds,
+                                      struct trib_error *err);
+
 /**
  * trib_peer_check_bounds - check that a write stays within its two regions.
  *
  * bounds   NULL: a region is missing
  * errors   TRIB_ERR_INVALID: a region is missing, or is another peer's; TRIB_ERR_RANGE
  */
-trib_status_t trib_peer_check_bounds(const struct trib_write *write, int peer,
-                                     const struct trib_write_bounds *bounds,
-                                     struct trib_error *err);
+static inline trib_status_t trib_peer_check_bounds(
+    const struct trib_write *write, int peer, const struct trib_write_bounds *bounds,
+    struct trib_error *err)
+{
+    if (bounds && bounds->owner == peer &&
+        trib_write_fits(write, bounds->local, bounds->remote))
+        return TRIB_OK;
+    return trib_peer_refuse_bounds(write, peer, bounds, err);
+}
 
 /** trib_peer_address - set an address to the `bytes` at `from`. */
 void trib_peer_address(const void *from, size_t bytes, struct trib_address *out);

@@ -240,6 +240,12 @@ trib_status_t trib_verbs_post_receives(struct verbs *v);
 trib_status_t trib_verbs_write(struct trib_transport *t, int peer,
                                const struct trib_write *write);
 void trib_verbs_wake(struct trib_transport *t, int peer);
+void trib_verbs_list_init(struct verbs *v);
+/* Post the list of requests, if there is one. */
+void trib_verbs_flush(struct verbs *v);
+/* Post an empty signalled write after requests that are reported and that no signalled
+ * one follows. */
+void trib_verbs_cover(struct verbs *v);
 /* Send VERBS_DISCONNECT or VERBS_GIVEN_UP as the last message. */
 void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word);
 bool trib_verbs_post_probe(struct verbs *v, int peer);

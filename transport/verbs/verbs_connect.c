@@ -458,10 +458,10 @@ void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_addr
              "receive queues",
              v->self, peer, 1ul << verbs_out_shift(v, a),
              a->caps & VERBS_HAS_SRQ ? "" : "no ");
-    pthread_mutex_lock(&v->posting);
+    trib_spin_lock(&v->posting);
     p->qp = p->out.qp;
-    p->out_shift = verbs_out_shift(v, a);
-    pthread_mutex_unlock(&v->posting);
+    p->piece = (size_t)1 << verbs_out_shift(v, a);
+    trib_spin_unlock(&v->posting);
     p->base.state = TRIB_PEER_CONNECTED;
 }
 
@@ -550,9 +550,9 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
     if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
     struct verbs_peer *p = &v->peers[peer];
-    if (!p->send_wrs)
-        p->send_wrs = calloc(v->depth, sizeof(*p->send_wrs));
-    if (!p->send_wrs)
+    if (!p->asked)
+        p->asked = calloc(2 * v->depth, sizeof(*p->asked));
+    if (!p->asked)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     return connect_any(v, peer, &choice);
 }

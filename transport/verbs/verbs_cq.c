@@ -46,6 +46,46 @@ static void check_peers(struct verbs *v)
     }
 }
 
+/* Report the complete writes of one peer. */
+static int report_done(const struct verbs *v, int peer, struct trib_event *events,
+                       int max)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    int n = 0;
+
+    for (; n < max && p->asked_head != p->asked_tail; p->asked_head++) {
+        const struct verbs_asked *a = &p->asked[p->asked_head & (2 * v->depth - 1)];
+        if ((int32_t)(p->done - a->position) <= 0)
+            break;
+        events[n++] = (struct trib_event){
+            .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = a->token};
+    }
+    return n;
+}
+
+static int report_writes(struct verbs *v, struct trib_event *events, int max)
+{
+    int n = 0, kept = 0;
+
+    for (int i = 0; i < v->n_asking; i++) {
+        struct verbs_peer *p = &v->peers[v->asking[i]];
+        n += report_done(v, v->asking[i], events + n, max - n);
+        p->is_asking = p->asked_head != p->asked_tail;
+        if (p->is_asking)
+            v->asking[kept++] = v->asking[i];
+    }
+    v->n_asking = kept;
+    v->completed = n == max;
+    return n;
+}
+
+/* Return true if the owner makes no further posts for now. */
+static bool posts_pause(const struct verbs *v)
+{
+    return v->n_posts == v->polled_posts ||
+           atomic_load_explicit(&v->armed, memory_order_relaxed);
+}
+
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct verbs *v = verbs_of(t);
@@ -53,7 +93,10 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
     bool empty = false;
     int n = 0;
 
+    trib_verbs_flush(v);
     check_peers(v);
+    if (v->completed)
+        n = report_writes(v, events, max);
     while (n < max && !empty) {
         int wanted = max - n < VERBS_BATCH ? max - n : VERBS_BATCH;
         int got = fetch_wcs(v, wc, wanted);
@@ -62,6 +105,11 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
         empty = got < wanted && v->n_deferred == 0;
     }
     verbs_refill(v);
+    if (v->completed && n < max)
+        n += report_writes(v, events + n, max - n);
+    if (v->uncovered && posts_pause(v))
+        trib_verbs_cover(v);
+    v->polled_posts = v->n_posts;
     if (v->n_losing && empty && n < max)
         n += trib_verbs_report_losses(v, events + n, max - n);
     return n;

@@ -16,11 +16,9 @@ enum { DRAIN_PAUSE_NS = 20000 };
 
 static bool is_drained(struct verbs *v, const struct verbs_peer *p)
 {
-    pthread_mutex_lock(&v->posting);
-    bool all =
-        !p->disconnect_pending &&
-        (!p->qp || p->tail == atomic_load_explicit(&p->head, memory_order_relaxed));
-    pthread_mutex_unlock(&v->posting);
+    trib_spin_lock(&v->posting);
+    bool all = !p->disconnect_pending && (!p->qp || verbs_sends_done(p));
+    trib_spin_unlock(&v->posting);
     return all;
 }
 
@@ -60,6 +58,7 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
         v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
     if (peer >= 0 && !v->deferred_cqes)
         return;
+    trib_verbs_flush(v);
     while (!all_drained(v, peer) && !trib_deadline_passed(until)) {
         int n = ibv_poll_cq(v->cq, VERBS_BATCH, wc);
         for (int i = 0; i < n; i++) {

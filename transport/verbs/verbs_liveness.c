@@ -86,9 +86,10 @@ void trib_verbs_sever_peer(struct verbs *v, int peer, enum trib_peer_state state
 
     assert(state == TRIB_PEER_LOST || state == TRIB_PEER_LEFT);
     p->base.state = state;
-    pthread_mutex_lock(&v->posting);
+    trib_spin_lock(&v->posting);
     p->qp = NULL;
-    pthread_mutex_unlock(&v->posting);
+    trib_verbs_forget_requests(v, peer);
+    trib_spin_unlock(&v->posting);
     pthread_mutex_lock(&v->links);
     p->closed = true;
     links[0] = p->out;

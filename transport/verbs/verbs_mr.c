@@ -85,6 +85,7 @@ static trib_status_t add_region(struct verbs *v, struct verbs_region known,
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
     *region = known;
+    region->lkey = known.mr->lkey;
     LIST_INSERT_HEAD(&v->regions, region, entry);
     *out = (struct trib_region *)region;
     return TRIB_OK;
@@ -208,8 +209,11 @@ void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
 {
     struct verbs *v = verbs_of(t);
 
-    if (opaque)
-        forget(v, (struct verbs_region *)opaque, verbs_is_ours(v));
+    if (!opaque)
+        return;
+    if (verbs_is_ours(v))
+        trib_verbs_flush(v); /* the list may name the region */
+    forget(v, (struct verbs_region *)opaque, verbs_is_ours(v));
 }
 
 trib_status_t trib_verbs_export(struct trib_transport *t,

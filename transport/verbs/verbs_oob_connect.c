@@ -270,11 +270,10 @@ static void reset_outlet(struct verbs *v, int peer)
     struct verbs_peer *p = &v->peers[peer];
     struct verbs_link link;
 
-    pthread_mutex_lock(&v->posting);
+    trib_spin_lock(&v->posting);
     p->qp = NULL;
-    atomic_store_explicit(&p->head, p->tail, memory_order_release);
-    p->unsignalled = 0;
-    pthread_mutex_unlock(&v->posting);
+    trib_verbs_forget_requests(v, peer);
+    trib_spin_unlock(&v->posting);
     pthread_mutex_lock(&v->links);
     link = p->out;
     memset(&p->out, 0, sizeof(p->out));
@@ -325,8 +324,7 @@ trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
     describe_path(p);
     if (trib_verbs_post_probe(v, peer))
         trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));
-    bool here = p->base.state == TRIB_PEER_CONNECTED &&
-                p->tail == atomic_load_explicit(&p->head, memory_order_relaxed);
+    bool here = p->base.state == TRIB_PEER_CONNECTED && verbs_sends_done(p);
     if (here && trib_verbs_send_ready(v, peer))
         return TRIB_OK;
     if (p->base.state == TRIB_PEER_DRAINING)

@@ -182,8 +182,9 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->settings = trib_config_digest(opts->cfg);
     v->stops_at = trib_now_ns();
     pthread_mutex_init(&v->links, NULL);
-    pthread_mutex_init(&v->posting, NULL);
     v->peers = calloc((size_t)opts->size, sizeof(*v->peers));
+    trib_verbs_list_init(v);
+    v->asking = calloc((size_t)opts->size, sizeof(*v->asking));
     v->routes = calloc(slots, sizeof(*v->routes));
     v->routes_mask = slots - 1;
     return v;
@@ -193,7 +194,7 @@ static void release(struct verbs *v)
 {
     trib_verbs_oob_listener_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
-        free(v->peers[i].send_wrs);
+        free(v->peers[i].asked);
         trib_peer_liveness_free(&v->peers[i].base.liveness);
         if (v->peers[i].in.by_oob)
             close(v->peers[i].in.oob_fd);
@@ -208,9 +209,9 @@ static void release(struct verbs *v)
     if (v->epoll >= 0)
         close(v->epoll);
     pthread_mutex_destroy(&v->links);
-    pthread_mutex_destroy(&v->posting);
     free(v->deferred_cqes);
     free(v->owing);
+    free(v->asking);
     free((void *)v->routes);
     free(v->peers);
     free(v->challenges);
@@ -273,7 +274,7 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     struct verbs *v = make(opts, s);
 
     assert(s->ops && opts->self >= 0 && opts->self < opts->size);
-    if (!v || !v->peers || !v->routes) {
+    if (!v || !v->peers || !v->routes || !v->asking) {
         if (v)
             release(v);
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");

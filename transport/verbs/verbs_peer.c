@@ -115,6 +115,21 @@ void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
     va_end(args);
 }
 
+void trib_verbs_forget_requests(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+    const uint32_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
+
+    assert(!p->qp);
+    atomic_store_explicit(&p->head, tail, memory_order_release);
+    p->done = p->covered = tail;
+    p->asked_head = p->asked_tail;
+    p->unsignalled = p->uncovered = 0;
+    atomic_store_explicit(&p->room, 0, memory_order_relaxed);
+    if (v->list.to == p)
+        verbs_list_clear(&v->list);
+}
+
 void trib_verbs_end_revival(struct verbs *v, int peer)
 {
     if (!v->revival.running || v->revival.peer != peer)

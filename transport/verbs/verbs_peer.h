@@ -28,6 +28,7 @@
 #include "base/acceptor.h"
 #include "base/proof.h"
 #include "base/rdma_counters.h"
+#include "base/spin_lock.h"
 #include "base/unauthenticated.h"
 #include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
@@ -53,6 +54,7 @@ enum verbs_work { VERBS_SENT, VERBS_RECEIVED, VERBS_SENT_DISCONNECT };
 
 struct verbs_region {
     struct ibv_mr *mr;
+    uint32_t lkey;
     uint8_t *ptr;
     uint64_t iova; /* address of the first byte in requests: see verbs_mr.c */
     size_t len;
@@ -139,10 +141,27 @@ struct verbs_route {
     bool outlet;
 };
 
-/* A posted send request. */
-struct verbs_send_wr {
+/* A send request whose completion is reported as WRITE_DONE. */
+struct verbs_asked {
     uint64_t token;
-    bool asked; /* report WRITE_DONE */
+    uint32_t position; /* in the send queue */
+};
+
+#define VERBS_SEND_LIST 4u /* requests per doorbell */
+
+struct verbs_request {
+    struct ibv_send_wr wr;
+    struct ibv_sge sge;
+};
+
+/* Send requests to one peer that are not posted yet. */
+struct verbs_send_list {
+    struct verbs_peer *to;
+    int peer;
+    struct verbs_request *next; /* of[n] */
+    uint32_t n, n_asked;
+    struct verbs_request of[VERBS_SEND_LIST]; /* each linked to the next */
+    struct verbs_asked asked[VERBS_SEND_LIST]; /* position: in the list */
 };
 
 /* An attempt to connect again to a lost peer, by a thread of its own. */
@@ -179,13 +198,21 @@ struct verbs_peer {
     /* without an SRQ: receives of the inlet consumed and not reposted, and its QP */
     uint32_t owed, owed_qp_num;
     bool is_owed; /* listed in `owing` */
+    struct verbs_asked *asked; /* ring of 2 * depth: as many may be complete and not
+                                * reported as are in flight */
+    uint32_t asked_head, asked_tail;
+    uint32_t done; /* requests before this position have succeeded */
+    bool is_asking; /* listed in `asking` */
     /* guarded by `posting`; `head` is written by the owner only */
     struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
-    uint8_t out_shift; /* log2 of the piece size of writes to it */
-    struct verbs_send_wr *send_wrs; /* ring of `depth` */
+    size_t piece; /* longest message to it; longer writes are split */
     _Atomic uint32_t head; /* oldest request not known to be complete */
-    uint32_t tail; /* next free */
+    _Atomic uint32_t tail; /* next free; changed under `posting` */
+    _Atomic int32_t room; /* free slots at least, without the one of the DISCONNECT;
+                            * changed under `posting` */
     uint32_t unsignalled; /* requests since the last signalled one */
+    uint32_t uncovered; /* those of them whose completion is reported */
+    uint32_t covered; /* position after the last signalled one */
     bool disconnect_pending; /* last notice is posted on the inlet and incomplete */
     bool may_return; /* lost because stopped or silent: it may resume */
     struct verbs_link severed[2]; /* connections of a lost peer, to be destroyed */
@@ -260,7 +287,7 @@ struct verbs {
     pthread_t manager;
     bool managed;
     pthread_mutex_t links;
-    pthread_mutex_t posting;
+    struct trib_spin_lock posting;
     struct verbs_peer *peers;
     _Atomic uint64_t *routes; /* hash table: QP number to struct verbs_route */
     uint32_t routes_mask;
@@ -274,6 +301,12 @@ struct verbs {
     uint32_t owed; /* receives of the SRQ consumed and not reposted */
     int *owing; /* without an SRQ: peers whose inlets need receives, [size] */
     int n_owing;
+    struct verbs_send_list list;
+    int *asking; /* peers with requests in `asked`, [size] */
+    int n_asking;
+    bool completed; /* requests in `asked` may be complete */
+    bool uncovered; /* no signalled request follows some of them */
+    uint32_t n_posts, polled_posts; /* lists posted; until the last poll */
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
     struct verbs_revival revival;
@@ -299,6 +332,19 @@ static inline bool verbs_has_secret(const struct verbs *v)
 static inline bool verbs_links_held(struct verbs *v)
 {
     return pthread_mutex_trylock(&v->links) != 0;
+}
+
+static inline void verbs_list_clear(struct verbs_send_list *l)
+{
+    l->next = l->of;
+    l->n = l->n_asked = 0;
+}
+
+/* Return true if all requests posted to a peer are complete. */
+static inline bool verbs_sends_done(const struct verbs_peer *p)
+{
+    return atomic_load_explicit(&p->tail, memory_order_relaxed) ==
+           atomic_load_explicit(&p->head, memory_order_relaxed);
 }
 
 static inline struct verbs *verbs_of(struct trib_transport *t)
@@ -350,6 +396,8 @@ void trib_verbs_unwatch_fd(struct verbs *v, int fd);
 struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
                                           const struct verbs_hello *hello,
                                           bool own_port, enum verbs_refusal *verdict);
+/* Forget all requests to a peer: they count as done. Its outlet must not be in use. */
+void trib_verbs_forget_requests(struct verbs *v, int peer);
 /* Wait for the end of an attempt to connect again to this peer, if there is one. */
 void trib_verbs_end_revival(struct verbs *v, int peer);
 void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)

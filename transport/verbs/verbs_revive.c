@@ -70,8 +70,10 @@ static void pause_attempts(struct verbs_peer *p)
 }
 
 /* Forget the state of the old connections. Their requests count as done. */
-static void reset_peer(struct verbs_peer *p)
+static void reset_peer(struct verbs *v, int peer)
 {
+    struct verbs_peer *p = &v->peers[peer];
+
     p->base.state = TRIB_PEER_UNKNOWN;
     p->base.given_up = false;
     p->got_disconnect = p->finished = p->ended = p->may_return = p->broken = false;
@@ -79,8 +81,7 @@ static void reset_peer(struct verbs_peer *p)
     p->question = 0;
     p->ahead = 0;
     p->owed = 0;
-    atomic_store_explicit(&p->head, p->tail, memory_order_release);
-    p->unsignalled = 0;
+    trib_verbs_forget_requests(v, peer);
     if (p->revived_at && trib_now_ns() - p->revived_at > STABLE_MS * NS_PER_MS)
         p->pause_ms = 0;
     pause_attempts(p);
@@ -134,7 +135,7 @@ static bool is_proved(struct verbs *v, int peer)
 
     if (!p->prove_until)
         return true;
-    if (p->tail != atomic_load_explicit(&p->head, memory_order_relaxed)) {
+    if (!verbs_sends_done(p)) {
         if (trib_deadline_passed(p->prove_until))
             trib_verbs_lose_peer(v, peer, "no RDMA packet gets through");
         return false;
@@ -187,7 +188,7 @@ enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, boo
     if (p->base.state == TRIB_PEER_CONNECTED)
         return is_proved(v, peer) && has_inlet(v, p) ? MULTIRAIL_REVIVED : result;
     if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)
-        reset_peer(p);
+        reset_peer(v, peer);
     if (last)
         hasten(p);
     if (p->base.state != TRIB_PEER_UNKNOWN || v->revival.running ||

@@ -90,11 +90,9 @@ static bool is_outlet(const struct verbs *v, const struct ibv_wc *wc)
 
 void trib_verbs_handle_failed_wc(struct verbs *v, const struct ibv_wc *wc)
 {
-    struct trib_event none;
-
     switch (verbs_wc_work(wc)) {
     case VERBS_SENT:
-        (void)verbs_handle_sent(v, wc, &none);
+        verbs_handle_sent(v, wc);
         if (is_outlet(v, wc)) /* ignore an abandoned queue pair */
             handle_error(v, wc, verbs_wc_peer(wc));
         break;

@@ -36,22 +36,18 @@ static inline bool verbs_peer_is_open(const struct verbs_peer *p)
 
 /* Complete all requests up to this one. Ignore completions of an abandoned queue pair:
  * its requests already count as done. */
-static inline int verbs_handle_sent(struct verbs *v, const struct ibv_wc *wc,
-                                    struct trib_event *event)
+static inline void verbs_handle_sent(struct verbs *v, const struct ibv_wc *wc)
 {
-    int peer = verbs_wc_peer(wc);
-    struct verbs_peer *p = &v->peers[peer];
-    struct verbs_send_wr send_wr = p->send_wrs[(uint32_t)wc->wr_id % v->depth];
-    uint32_t done = (uint32_t)wc->wr_id + 1;
+    struct verbs_peer *p = &v->peers[verbs_wc_peer(wc)];
+    const uint32_t done = (uint32_t)wc->wr_id + 1;
 
     if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
-        return 0;
+        return;
     atomic_store_explicit(&p->head, done, memory_order_release);
-    if (!send_wr.asked || !verbs_peer_is_open(p))
-        return 0;
-    *event = (struct trib_event){
-        .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = send_wr.token};
-    return 1;
+    if (wc->status != IBV_WC_SUCCESS)
+        return;
+    p->done = done;
+    v->completed |= p->is_asking;
 }
 
 /* Count a consumed receive, and list an inlet that has used half of its own. */
@@ -108,7 +104,8 @@ static inline int verbs_handle_wc(struct verbs *v, const struct ibv_wc *wc,
     }
     switch (verbs_wc_work(wc)) {
     case VERBS_SENT:
-        return verbs_handle_sent(v, wc, event);
+        verbs_handle_sent(v, wc);
+        return 0;
     case VERBS_SENT_DISCONNECT:
         v->peers[verbs_wc_peer(wc)].disconnect_pending = false;
         return 0;

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the transport "verbs" posts: requests, doorbells and signalled requests of a
+ * frame, completions that cover several requests, and lists that a device refuses.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/harness/tribtest.h"
+#include "tests/transport/verbs/verbs_pair.h"
+
+enum { ENTRY = 64, SHORT = 88, LONG = 1 << 16, HUGE_LEN = 1 << 24 };
+
+/* Two sides and large memory of side 0, which side 1 offers as well. */
+struct large {
+    struct pair pair;
+    struct trib_region *from;
+    struct trib_remote *to;
+    uint8_t *source, *target;
+};
+
+static void open_large(struct large *l, const char *text, size_t bytes)
+{
+    struct trib_region *region[2];
+    struct trib_blob blob;
+    void *mem[2];
+
+    pair_open(&l->pair, text, text);
+    for (int i = 0; i < 2; i++)
+        assert_ok(l->pair.t[i]->ops->alloc(l->pair.t[i], bytes, &mem[i], &region[i]));
+    assert_ok(l->pair.t[1]->ops->export_region(l->pair.t[1], region[1], &blob));
+    assert_ok(l->pair.t[0]->ops->import_region(l->pair.t[0], 1, &blob, &l->to));
+    l->from = region[0];
+    l->source = mem[0];
+    l->target = mem[1];
+}
+
+static trib_status_t write_payload(struct large *l, size_t len, uint64_t token)
+{
+    const struct trib_write w = {.local = l->from,
+                                 .remote = l->to,
+                                 .len = len,
+                                 .quiet = true,
+                                 .signal = true,
+                                 .token = token};
+
+    return l->pair.t[0]->ops->write(l->pair.t[0], 1, &w);
+}
+
+static trib_status_t write_entry(struct large *l, size_t len, uint32_t imm)
+{
+    const struct trib_write w = {.local = l->pair.region[0],
+                                 .remote = l->pair.remote[0],
+                                 .len = len,
+                                 .imm = imm};
+
+    return l->pair.t[0]->ops->write(l->pair.t[0], 1, &w);
+}
+
+/* The next WRITE_DONE at side 0. */
+static void expect_done(struct large *l, uint64_t token)
+{
+    struct trib_event e;
+
+    assert_int_equal(pair_await(&l->pair, 0, &e), 1);
+    assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+    assert_int_equal(e.token, token);
+}
+
+/* Frames of zero-copy payload: after the first two, one frame of eight is signalled.
+ * The device executes nothing until the last one is posted. */
+static void count_frames(size_t payload, int frames, struct fake_verbs_counts expected)
+{
+    struct large l;
+
+    (void)fake_verbs_reset();
+    open_large(&l, "verbs:depth=256", HUGE_LEN);
+    const struct fake_verbs_counts before = fake_verbs_posted();
+    fake_verbs_hold(true);
+    for (int i = 0; i < frames; i++) {
+        if (payload)
+            assert_ok(write_payload(&l, payload, (uint64_t)i));
+        assert_ok(write_entry(&l, payload ? ENTRY : SHORT, (uint32_t)i));
+    }
+    const struct fake_verbs_counts after = fake_verbs_posted();
+    assert_int_equal(after.sends - before.sends, expected.sends);
+    assert_int_equal(after.doorbells - before.doorbells, expected.doorbells);
+    assert_int_equal(after.inlined - before.inlined, expected.inlined);
+    assert_int_equal(after.signalled - before.signalled, expected.signalled);
+    fake_verbs_hold(false);
+    for (int i = 0; i < frames; i++) {
+        expect_arrival(&l.pair, 1, (uint32_t)i, payload ? ENTRY : SHORT);
+        if (payload)
+            expect_done(&l, (uint64_t)i);
+    }
+    pair_close(&l.pair);
+    assert_int_equal(fake_verbs_mistakes(), 0);
+}
+
+TEST(test_counts_of_frames, clean, nothing_left)
+{
+    count_frames(0, 64, (struct fake_verbs_counts){64, 64, 2, 64});
+    count_frames(LONG, 65, (struct fake_verbs_counts){130, 65, 9, 65});
+    count_frames(HUGE_LEN, 1, (struct fake_verbs_counts){2, 1, 1, 1});
+    count_frames(HUGE_LEN, 9, (struct fake_verbs_counts){18, 9, 2, 9});
+}
+
+/* No WRITE_DONE before the write is done, and each one in order: also of the requests
+ * after the last signalled one, though nothing more is posted. */
+TEST(test_completions_in_order, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e;
+
+    open_large(&l, "verbs", LONG);
+    for (int n = 1; n <= 20; n++) {
+        fake_verbs_hold(true);
+        for (int i = 0; i < n; i++) {
+            assert_ok(write_payload(&l, LONG, (uint64_t)i));
+            assert_ok(write_entry(&l, ENTRY, 1));
+        }
+        assert_int_equal(pair_poll(&l.pair, 0, 1, &e), 0);
+        fake_verbs_hold(false);
+        for (int i = 0; i < n; i++)
+            expect_done(&l, (uint64_t)i);
+        assert_int_equal(pair_poll(&l.pair, 0, 1, &e), 0);
+        for (int i = 0; i < n; i++)
+            expect_arrival(&l.pair, 1, 1, ENTRY);
+    }
+    pair_close(&l.pair);
+}
+
+/* A rank that sleeps after its last write is woken by the completion. */
+TEST(test_sleep_after_a_burst, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e[8];
+    int done = 0;
+
+    open_large(&l, "verbs", LONG);
+    const struct trib_transport_ops *ops = l.pair.t[0]->ops;
+    fake_verbs_hold(true);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(write_payload(&l, LONG, (uint64_t)i));
+        assert_ok(write_entry(&l, ENTRY, 1));
+    }
+    ops->arm(l.pair.t[0]);
+    assert_int_equal(ops->poll(l.pair.t[0], e, 8), 0);
+    fake_verbs_hold(false);
+    const uint64_t deadline = trib_deadline_ms(tribtest_patience_ms());
+    while (done < 3 && !trib_deadline_passed(deadline)) {
+        done += ops->poll(l.pair.t[0], e, 8);
+        ops->arm(l.pair.t[0]);
+        ops->wait(l.pair.t[0], 1000);
+    }
+    assert_int_equal(done, 3);
+    for (int i = 0; i < 3; i++)
+        expect_arrival(&l.pair, 1, 1, ENTRY);
+    pair_close(&l.pair);
+}
+
+/* The shortest send queue never overflows, whatever is signalled; the fake counts an
+ * overflow as a mistake. */
+TEST(test_short_queue, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e;
+    uint64_t posted = 0, done = 0;
+    uint32_t frames = 0, arrived = 0;
+    bool payload_posted = false;
+
+    open_large(&l, "verbs:depth=16", LONG);
+    for (int i = 0; i < 1000; i++) {
+        fake_verbs_hold(i % 100 < 50);
+        if (!payload_posted && write_payload(&l, LONG, posted) == TRIB_OK) {
+            payload_posted = true;
+            posted++;
+        }
+        if (payload_posted && write_entry(&l, ENTRY, frames) == TRIB_OK) {
+            payload_posted = false;
+            frames++;
+        }
+        if (i % 3 == 0 && l.pair.t[0]->ops->poll(l.pair.t[0], &e, 1))
+            assert_int_equal(e.token, done++);
+        while (l.pair.t[1]->ops->poll(l.pair.t[1], &e, 1))
+            assert_int_equal(e.imm, arrived++);
+    }
+    fake_verbs_hold(false);
+    assert_true(frames > 100);
+    for (; done < posted; done++)
+        expect_done(&l, done);
+    for (; arrived < frames; arrived++)
+        expect_arrival(&l.pair, 1, arrived, ENTRY);
+    pair_close(&l.pair);
+}
+
+/* All requests are reported, though polls take one event at a time and new requests
+ * are posted before. */
+TEST(test_slow_reader, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e;
+    uint64_t posted = 0, done = 0;
+
+    open_large(&l, "verbs:depth=16", LONG);
+    for (int i = 0; i < 200; i++) {
+        fake_verbs_hold(true);
+        while (pair_write(&l.pair, SHORT, (uint32_t)posted) == TRIB_OK)
+            posted++;
+        fake_verbs_hold(false);
+        if (l.pair.t[0]->ops->poll(l.pair.t[0], &e, 1))
+            assert_int_equal(e.token, done++);
+        while (l.pair.t[1]->ops->poll(l.pair.t[1], &e, 1))
+            continue;
+    }
+    for (; done < posted; done++)
+        expect_done(&l, done);
+    pair_close(&l.pair);
+}
+
+/* A quiet write goes with the next poll, before its memory is freed, and before the
+ * notice of a disconnect. */
+TEST(test_quiet_write_alone, clean, nothing_left)
+{
+    for (int way = 0; way < 3; way++) {
+        struct large l;
+        struct trib_event e;
+        (void)fake_verbs_reset();
+        open_large(&l, "verbs", LONG);
+        memset(l.source, 7, LONG);
+        assert_ok(write_payload(&l, LONG, 1));
+        assert_int_equal(l.target[LONG - 1], 0);
+        if (way == 0)
+            (void)l.pair.t[0]->ops->poll(l.pair.t[0], &e, 1);
+        if (way == 1)
+            l.pair.t[0]->ops->dereg(l.pair.t[0], l.from);
+        if (way == 2)
+            l.pair.t[0]->ops->disconnect(l.pair.t[0], 1);
+        assert_int_equal(l.target[LONG - 1], 7);
+        pair_close(&l.pair);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+    }
+}
+
+/* The device refuses the first or the second request of a list. What it has taken
+ * arrives and is reported; then the peer is lost, once. */
+TEST(test_refused_lists, clean, nothing_left)
+{
+    for (int taken = 0; taken < 2; taken++) {
+        struct large l;
+        (void)fake_verbs_reset();
+        open_large(&l, "verbs", LONG);
+        memset(l.source, 7, LONG);
+        assert_ok(write_payload(&l, LONG, 1));
+        fake_verbs_refuse(taken);
+        assert_status(write_entry(&l, ENTRY, 1), TRIB_ERR_PEER_LOST);
+        assert_int_equal(l.target[LONG - 1], 7 * taken);
+        if (taken)
+            expect_done(&l, 1);
+        expect_loss(&l.pair, 0, "cannot be posted: Cannot allocate memory");
+        pair_close(&l.pair);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+    }
+}
+
+/* The same in a poll, which posts the list. */
+TEST(test_refused_in_poll, clean, nothing_left)
+{
+    struct large l;
+
+    open_large(&l, "verbs", LONG);
+    assert_ok(write_payload(&l, LONG, 1));
+    fake_verbs_refuse(0);
+    expect_loss(&l.pair, 0, "cannot be posted: Cannot allocate memory");
+    pair_close(&l.pair);
+}
+
+static void *wake_often(void *arg)
+{
+    struct large *l = arg;
+
+    for (int i = 0; i < 5000; i++)
+        l->pair.t[0]->ops->wake(l->pair.t[0], 1);
+    return NULL;
+}
+
+/* Another thread wakes the peer all the time: the queue does not overflow, and frames
+ * stay in order. */
+TEST(test_wakes_between, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e;
+    pthread_t thread;
+    uint64_t done = 0;
+    uint32_t frames = 0, arrived = 0;
+
+    open_large(&l, "verbs:depth=16", LONG);
+    assert_int_equal(pthread_create(&thread, NULL, wake_often, &l), 0);
+    while (frames < 500) {
+        if (write_payload(&l, LONG, frames) == TRIB_OK) {
+            while (write_entry(&l, ENTRY, frames) == TRIB_ERR_NO_RESOURCE)
+                if (l.pair.t[0]->ops->poll(l.pair.t[0], &e, 1))
+                    assert_int_equal(e.token, done++);
+            frames++;
+        }
+        while (l.pair.t[0]->ops->poll(l.pair.t[0], &e, 1))
+            assert_int_equal(e.token, done++);
+        while (l.pair.t[1]->ops->poll(l.pair.t[1], &e, 1))
+            assert_int_equal(e.imm, arrived++);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (; done < frames; done++)
+        expect_done(&l, done);
+    for (; arrived < frames; arrived++)
+        expect_arrival(&l.pair, 1, arrived, ENTRY);
+    pair_close(&l.pair);
+}
