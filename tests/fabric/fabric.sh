@@ -67,15 +67,24 @@ fabric_show() {
     "$build/tests/fabric/fabric" show "$fabric/hub"
 }
 
-# run RANKS COMMAND... - a program, for timeout.
+# fabric_sanitizer - print the runtime library of the build's sanitizer, which must be loaded first.
+fabric_sanitizer() {
+    ldd "$fabric/libibverbs.so.1" | awk '/^[[:space:]]*lib[at]san/ { print $3 }'
+}
+
+# run RANKS COMMAND... - a program, for timeout. Shells run with the sanitizer too, and leak.
 fabric_write_run() {
+    local first
+
+    first=$(fabric_sanitizer)
     cat >"$fabric/run" <<RUN
 #!/bin/sh
 ranks=\$1
 shift
 exec nsenter --target $fabric_pid --net "$build/tools/trib-run" -n "\$ranks" sh -c '
     export FAKE_HOST=\$TRIB_RANK FAKE_FABRIC=$fabric/hub LD_LIBRARY_PATH=$fabric
-    LD_PRELOAD=$fabric/libibverbs.so.1 exec "\$@"' sh "\$@"
+    ${first:+export ASAN_OPTIONS="\$ASAN_OPTIONS:detect_leaks=0"}
+    LD_PRELOAD=${first:+$first:}$fabric/libibverbs.so.1 exec "\$@"' sh "\$@"
 RUN
     chmod +x "$fabric/run"
 }

@@ -23,7 +23,8 @@ expect "two numbers" 2 "" "$info" stacks 1 2
 expect "no rank" 1 "is not a rank with a communicator" "$info" stacks $$
 
 # Sums continue while a tool reads the pages.
-"$run" -n 2 -- "$perf" allreduce --sizes 8 --iters 100000000 >"$dir/out" 2>"$dir/err" &
+# The rank that is stopped below is not given up, however slow the tools are here.
+TRIB_STOP_TIMEOUT_MS=100000 "$run" -n 2 -- "$perf" allreduce --sizes 8 --iters 100000000 >"$dir/out" 2>"$dir/err" &
 job=$!
 within 20 say "^ +1 +[0-9]+ .*allreduce [0-9]+, 8 B"
 result $? "a rank that sums"
@@ -44,21 +45,31 @@ stopped_in_sum() {
 }
 stopped_in_sum || stopped_in_sum || stopped_in_sum || stopped_in_sum
 result $? "a rank that is stopped, and for how long"
-"$info" stacks --json "$pid" | python3 -c '
+stopped_as_json() {
+    "$info" stacks --json "$pid" | python3 -c '
 import json, sys
 ranks = json.load(sys.stdin)["ranks"]
 assert [r["stopped"] for r in ranks] == [False, True], ranks
 assert ranks[0]["waits_for"] == 1 and ranks[0]["age_s"] > 0.1, ranks' >"$said" 2>&1
+}
+within 20 stopped_as_json
 result $? "the same as json, asked by a rank"
-"$info" top --json "$pid" | python3 -c '
+straggles() {
+    "$info" top --json "$pid" | python3 -c '
 import json, sys
 ranks = json.load(sys.stdin)["ranks"]
 assert [r["straggler"] for r in ranks] == [False, True], ranks
 assert ranks[0]["inside_percent"] == 100 and ranks[0]["operations_per_s"] == 0, ranks' >"$said" 2>&1
+}
+within 20 straggles
 result $? "top names the rank for which others wait"
 kill -CONT "$pid"
 expect "top, once" 0 "ranks, rank 0 is process" "$info" top --once "$job"
-has "^ +0 .* [1-9][0-9]+ +[0-9.]+ [KMG]iB/s +[0-9]+ %" "$said"
+has_rates() {
+    "$info" top --once "$job" >"$said" 2>&1
+    has "^ +0 .* [1-9][0-9]+ +[0-9.]+ [KMG]iB/s +[0-9]+ %" "$said"
+}
+within 20 has_rates
 result $? "has rates"
 expect "no tribd" 1 "cannot query http://127.0.0.1:1: Connection refused" "$info" top --once http://127.0.0.1:1
 expect "no address" 1 "the URL must be http://HOST:PORT" "$info" top --once http://127.0.0.1

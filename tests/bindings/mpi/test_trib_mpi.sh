@@ -118,6 +118,10 @@ settings() { # MPI
 # With a GPU driver installed: first no rank uses the GPU, then one has a context.
 devices() { # MPI
     local p=$dir/all_collectives.$1
+    if [ -n "$sanitizer" ]; then
+        skip "$1: GPUs" "a sanitizer's library must be loaded before the driver"
+        return
+    fi
     "${CC:-cc}" -shared -fPIC -Wl,-soname,libcuda.so.1 "$source/tests/bindings/mpi/driver_of_gpu.c" -o "$dir/libcuda.so.1" >"$said" 2>&1
     result $? "$1: a driver of a GPU compiles"
     # shellcheck disable=SC2016 # the ranks expand it

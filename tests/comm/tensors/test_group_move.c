@@ -23,6 +23,13 @@ struct net {
     float *held[3][TENSORS_MOST]; /* after step number % 3 */
 };
 
+static void free_tensors(struct net *n)
+{
+    for (size_t i = 0; i < 3 * n->t.n; i++)
+        free(n->held[i % 3][i / 3]);
+    tensors_free(&n->t);
+}
+
 static trib_group_t *make(struct net *n, trib_comm_t *comm)
 {
     trib_group_opts_t opts = TRIB_GROUP_OPTS_INIT;
@@ -167,6 +174,7 @@ static int act(struct ranks_self *self)
     }
     ranks_ok(self, trib_group_free(n.group));
     ranks_ok(self, trib_free_comm(n.comm));
+    free_tensors(&n);
     return 0;
 }
 
@@ -218,6 +226,7 @@ RANKS_TEST_ON(test_comes, ("shm", "tcp"), .size = RANKS, .noisy = true)
     ranks_ok(self, trib_group_free(n.group));
     ranks_ok(self, trib_group_free(old));
     ranks_ok(self, trib_free_comm(fewer));
+    free_tensors(&n);
     return 0;
 }
 
@@ -265,5 +274,6 @@ RANKS_TEST_ON(test_refusals, ("shm"), .size = RANKS, .noisy = true)
     ranks_ok(self, trib_group_free(same));
     ranks_ok(self, trib_group_free(fewer));
     ranks_ok(self, trib_group_free(other));
+    free_tensors(&n);
     return 0;
 }
