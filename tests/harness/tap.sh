@@ -47,6 +47,11 @@ skip_all() { # REASON
     exit 77
 }
 
+# Print the sanitizer of this build: asan, tsan, ubsan or nothing.
+sanitizer() {
+    nm -D "$build/.libs/libtributary.so" | sed -nE 's/.* __(asan|tsan|ubsan)_.*/\1/p' | sort | head -n 1
+}
+
 # NAME, expected exit code (any: not 0, and no timeout), words of the output ("" for
 # none), command
 expect() {

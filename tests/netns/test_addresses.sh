@@ -130,10 +130,13 @@ result $? "their doctor"
 expect "ranks of one host that do not know it" 0 "2 ranks, tributary" \
     "$hosts" --hosts 1 --ranks 2 -- unshare --mount sh -c \
     'mount -t proc -o subset=pid proc /proc && exec "$@"' sh "${sums[@]}"
-# LeakSanitizer needs /proc.
-ASAN_OPTIONS=detect_leaks=0 expect "ranks of one host without /proc" 0 "2 ranks, tributary" \
-    "$hosts" --hosts 1 --ranks 2 -- unshare --mount sh -c \
-    'mount -t tmpfs none /proc && exec "$@"' sh "${sums[@]}"
+if [ "$(sanitizer)" = asan ]; then
+    skip "ranks of one host without /proc" "LeakSanitizer needs /proc"
+else
+    expect "ranks of one host without /proc" 0 "2 ranks, tributary" \
+        "$hosts" --hosts 1 --ranks 2 -- unshare --mount sh -c \
+        'mount -t tmpfs none /proc && exec "$@"' sh "${sums[@]}"
+fi
 
 setup 'net_on 0 ip link set lo down'
 down=("$hosts" --hosts 1 --setup "$dir/setup" -- env -u TRIB_RANK -u TRIB_SIZE -u TRIB_ROOT

@@ -13,7 +13,7 @@ always=(--prefer tributary --after 0)
 # Build programs with the library's sanitizer: a program without it could not load the module. The
 # MPI libraries leak, and ThreadSanitizer does not see their synchronisation. A small quarantine of
 # freed memory lets a program check that its memory does not grow.
-sanitizer=$(nm -D "$build/.libs/libtributary.so" | sed -n 's/.* __\([at]san\)_init.*/\1/p' | head -n 1)
+sanitizer=$(sanitizer)
 sanitized=()
 if [ "$sanitizer" = asan ]; then
     sanitized=(-fsanitize=address)

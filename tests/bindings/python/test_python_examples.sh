@@ -15,7 +15,7 @@ example() { # NAME, RANKS, WORDS, program and arguments
     expect "$1" 0 "$3" "$build/tools/trib-run" -n "$2" --timeout 50 -- "$python" "$source/bindings/python/examples/$4" "${@:5}"
 }
 
-if [ "$(nm -D "$build/.libs/libtributary.so" | grep -cE '__(asan|tsan)_init')" != 0 ]; then
+if [[ $(sanitizer) = [at]san ]]; then
     skip_all "Python does not load a library that is built for a sanitizer"
 fi
 "$python" -c 'import numpy' 2>/dev/null || skip_all "$python has no NumPy"
