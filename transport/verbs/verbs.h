@@ -244,7 +244,7 @@ void trib_verbs_list_init(struct verbs *v);
 /* Post the list of requests, if there is one. */
 void trib_verbs_flush(struct verbs *v);
 /* Post an empty signalled write after requests that are reported and that no signalled
- * one follows. */
+ * one follows, unless the owner still posts to that peer. */
 void trib_verbs_cover(struct verbs *v);
 /* Send VERBS_DISCONNECT or VERBS_GIVEN_UP as the last message. */
 void trib_verbs_send_last(struct verbs *v, int peer, enum verbs_control word);

@@ -79,13 +79,6 @@ static int report_writes(struct verbs *v, struct trib_event *events, int max)
     return n;
 }
 
-/* Return true if the owner makes no further posts for now. */
-static bool posts_pause(const struct verbs *v)
-{
-    return v->n_posts == v->polled_posts ||
-           atomic_load_explicit(&v->armed, memory_order_relaxed);
-}
-
 int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     struct verbs *v = verbs_of(t);
@@ -107,9 +100,9 @@ int trib_verbs_poll(struct trib_transport *t, struct trib_event *events, int max
     verbs_refill(v);
     if (v->completed && n < max)
         n += report_writes(v, events + n, max - n);
-    if (v->uncovered && posts_pause(v))
+    if (v->uncovered)
         trib_verbs_cover(v);
-    v->polled_posts = v->n_posts;
+    v->may_sleep = false;
     if (v->n_losing && empty && n < max)
         n += trib_verbs_report_losses(v, events + n, max - n);
     return n;
@@ -120,6 +113,7 @@ void trib_verbs_arm(struct trib_transport *t)
 {
     struct verbs *v = verbs_of(t);
 
+    v->may_sleep = true;
     if (!atomic_exchange_explicit(&v->armed, true, memory_order_acq_rel))
         (void)ibv_req_notify_cq(v->cq, 0);
 }

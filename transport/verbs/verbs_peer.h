@@ -203,6 +203,7 @@ struct verbs_peer {
     uint32_t asked_head, asked_tail;
     uint32_t done; /* requests before this position have succeeded */
     bool is_asking; /* listed in `asking` */
+    uint32_t polled_tail; /* `tail` when a poll last left requests uncovered */
     /* guarded by `posting`; `head` is written by the owner only */
     struct ibv_qp *qp; /* QP of the outlet; NULL: do not post */
     size_t piece; /* longest message to it; longer writes are split */
@@ -305,8 +306,8 @@ struct verbs {
     int *asking; /* peers with requests in `asked`, [size] */
     int n_asking;
     bool completed; /* requests in `asked` may be complete */
-    bool uncovered; /* no signalled request follows some of them */
-    uint32_t n_posts, polled_posts; /* lists posted; until the last poll */
+    bool uncovered; /* no signalled request may follow some of them */
+    bool may_sleep; /* from arm() to the next poll */
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
     struct verbs_revival revival;

@@ -7,7 +7,8 @@
  * Completions are in order, so each one covers all requests before it. So only some
  * requests are signalled: each signal_every-th, and of those whose caller wants an
  * event every ASKED_EVERY-th, or each while only a FEW up to the last signalled one are
- * in flight. A poll without further posts signals the rest (trib_verbs_cover).
+ * in flight. A poll signals the rest (trib_verbs_cover) if nothing was posted to the
+ * peer since the poll before, or if the owner is about to sleep.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -174,7 +175,6 @@ __attribute__((always_inline)) static inline trib_status_t post_list(struct verb
             keep_tokens(v, first, l->n_asked);
     }
     verbs_list_clear(l);
-    v->n_posts++;
     return status;
 }
 
@@ -422,12 +422,18 @@ bool trib_verbs_post_probe(struct verbs *v, int peer)
     return posted;
 }
 
-/* Return false if the send queue has no room yet. */
+/* Return false if a later poll must try again: the send queue has no room, or further
+ * posts may follow. */
 static bool cover(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
+    const uint32_t tail = atomic_load_explicit(&p->tail, memory_order_relaxed);
     bool room = true, posted = true;
 
+    if (tail != p->polled_tail && !v->may_sleep) {
+        p->polled_tail = tail;
+        return false;
+    }
     trib_spin_lock(&v->posting);
     if (p->qp && p->uncovered) {
         room = free_slots(v, p) > 0;

@@ -315,3 +315,109 @@ TEST(test_wakes_between, clean, nothing_left)
         expect_arrival(&l.pair, 1, arrived, ENTRY);
     pair_close(&l.pair);
 }
+
+/* Three sides: side 0 writes to both others. */
+struct trio {
+    struct pair common; /* what all three share */
+    struct trib_transport *t[3];
+    struct trib_region *from;
+    struct trib_remote *to[3];
+};
+
+static void open_trio(struct trio *x)
+{
+    struct trib_address address[3];
+    struct trib_region *region;
+    struct trib_blob blob;
+    void *mem;
+
+    memset(x, 0, sizeof(*x));
+    for (int i = 0; i < 3; i++) {
+        struct trib_transport_opts opts = pair_opts(&x->common, i);
+        opts.size = 3;
+        assert_ok(trib_transport_open("verbs", &opts, &x->t[i]));
+        assert_ok(x->t[i]->ops->address(x->t[i], &address[i]));
+    }
+    assert_ok(x->t[0]->ops->alloc(x->t[0], LONG, &mem, &x->from));
+    for (int i = 1; i < 3; i++) {
+        const struct trib_transport_ops *ops = x->t[i]->ops;
+        assert_ok(x->t[0]->ops->connect(x->t[0], i, &address[i]));
+        assert_ok(ops->alloc(x->t[i], LONG, &mem, &region));
+        assert_ok(ops->export_region(x->t[i], region, &blob));
+        assert_ok(x->t[0]->ops->import_region(x->t[0], i, &blob, &x->to[i]));
+    }
+}
+
+static trib_status_t write_of_trio(struct trio *x, int to, bool signal, uint64_t token)
+{
+    const struct trib_write w = {.local = x->from,
+                                 .remote = x->to[to],
+                                 .len = ENTRY,
+                                 .signal = signal,
+                                 .token = token};
+
+    return x->t[0]->ops->write(x->t[0], to, &w);
+}
+
+static int poll_trio(struct trio *x, struct trib_event *event)
+{
+    struct trib_event other[16];
+
+    for (int i = 1; i < 3; i++)
+        while (x->t[i]->ops->poll(x->t[i], other, 16))
+            continue;
+    return x->t[0]->ops->poll(x->t[0], event, 1);
+}
+
+/* Writes to one peer are reported though this rank posts to another one before each
+ * poll. */
+TEST(test_posts_to_another_peer, clean, nothing_left)
+{
+    struct trib_event e;
+    struct trio x;
+    uint64_t done = 0;
+
+    open_trio(&x);
+    fake_verbs_hold(true);
+    for (uint64_t i = 0; i < 6; i++)
+        assert_ok(write_of_trio(&x, 1, true, i));
+    fake_verbs_hold(false);
+    for (int i = 0; i < 200 && done < 6; i++) {
+        assert_ok(write_of_trio(&x, 2, false, 0));
+        if (poll_trio(&x, &e)) {
+            assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
+            assert_int_equal(e.token, done++);
+        }
+    }
+    assert_int_equal(done, 6);
+    for (int i = 0; i < 3; i++)
+        x.t[i]->ops->close(x.t[i]);
+}
+
+/* A sleep that ends by its timeout leaves no mark: frames of the busy phase that
+ * follows cost no empty writes. */
+TEST(test_counts_after_a_sleep, clean, nothing_left)
+{
+    struct large l;
+    struct trib_event e[16];
+
+    open_large(&l, "verbs", LONG);
+    const struct trib_transport_ops *ops = l.pair.t[0]->ops;
+    ops->arm(l.pair.t[0]);
+    assert_int_equal(ops->poll(l.pair.t[0], e, 16), 0);
+    ops->wait(l.pair.t[0], 100);
+    const struct fake_verbs_counts before = fake_verbs_posted();
+    fake_verbs_hold(true);
+    for (int i = 0; i < 16; i++) {
+        assert_ok(write_payload(&l, LONG, (uint64_t)i));
+        assert_ok(write_entry(&l, ENTRY, 1));
+        assert_int_equal(ops->poll(l.pair.t[0], e, 16), 0);
+    }
+    assert_int_equal(fake_verbs_posted().doorbells - before.doorbells, 16);
+    fake_verbs_hold(false);
+    for (int i = 0; i < 16; i++) {
+        expect_arrival(&l.pair, 1, 1, ENTRY);
+        expect_done(&l, (uint64_t)i);
+    }
+    pair_close(&l.pair);
+}
