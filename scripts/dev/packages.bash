@@ -13,7 +13,7 @@ found_packages=(libcmocka-dev libopenblas-dev zlib1g-dev gfortran libmpich-dev l
 run_packages=(cmake lld dataset-fashion-mnist bible-kjv bible-kjv-text curl jq locales munge iproute2 nftables
     procps mypy python3-numpy python3-pip python3-setuptools python3-wheel python3-yaml rpm zsh fish
     lammps python3-mpi4py scalapack-mpi-test
-    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user prometheus chromium graphviz libxml2-utils)
+    gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user valgrind prometheus chromium graphviz libxml2-utils)
 test_packages=("${found_packages[@]}" "${run_packages[@]}")
 docs_packages=(python3-sphinx python3-myst-parser furo groff-base python3)
 lint_packages=(abigail-tools codespell shellcheck python3 python3-pycparser g++ groff-base git)

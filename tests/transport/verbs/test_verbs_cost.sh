@@ -27,6 +27,7 @@ cost() { # PAYLOAD, LIMIT
     result $? "a frame with a payload of $1 bytes is posted in at most $2 instructions"
 }
 
+# With gcc 12 they take 161 and 293; other versions may take some more.
 cost 0 180
-cost 65536 300
+cost 65536 320
 finish
