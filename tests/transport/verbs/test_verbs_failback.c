@@ -11,11 +11,12 @@
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs.h"
 
-enum { SLOTS = 32, SLOT = 16, IN_FLIGHT = 24 };
+enum { SLOTS = 32, SLOT = 64, ENTRY = 16, IN_FLIGHT = 24 };
 
 /* What one side has sent and received. */
 struct side {
     uint32_t sent, done, got;
+    bool begun; /* the payload of the next message is posted */
 };
 
 static struct side sides[2];
@@ -30,27 +31,43 @@ static uint8_t byte_of(int side, uint32_t message)
     return (uint8_t)(1 + (side * 101u + message) % 200);
 }
 
-/* The lower half of the memory is the target, the upper the source. */
-static void send_one(struct pair *pair, int side)
+/* Write a part of the message. The lower half of the memory is the target, the upper
+ * the source. */
+static trib_status_t write_part(struct pair *pair, int side, bool payload)
 {
-    struct side *s = &sides[side];
-    const size_t at = s->sent % SLOTS * SLOT;
+    const struct side *s = &sides[side];
+    const size_t at = s->sent % SLOTS * SLOT + (payload ? ENTRY : 0);
     const struct trib_write w = {.local = pair->region[side],
                                  .local_off = PAIR_LEN / 2 + at,
                                  .remote = pair->remote[side],
                                  .remote_off = at,
-                                 .len = SLOT,
+                                 .len = payload ? SLOT - ENTRY : ENTRY,
                                  .imm = s->sent,
-                                 .signal = true,
+                                 .quiet = payload,
+                                 .signal = payload == (s->sent % 2 == 0),
                                  .token = s->sent};
+
+    return pair->t[side]->ops->write(pair->t[side], !side, &w);
+}
+
+/* A message is a payload, which is not inline and waits in the list, and an entry. */
+static void send_one(struct pair *pair, int side)
+{
+    struct side *s = &sides[side];
 
     if (s->sent - sides[!side].got >= IN_FLIGHT || s->sent - s->done >= IN_FLIGHT)
         return;
-    memset(pair->mem[side] + w.local_off, byte_of(side, s->sent), SLOT);
-    const trib_status_t status = pair->t[side]->ops->write(pair->t[side], !side, &w);
+    if (!s->begun)
+        memset(pair->mem[side] + PAIR_LEN / 2 + s->sent % SLOTS * SLOT,
+               byte_of(side, s->sent), SLOT);
+    trib_status_t status = s->begun ? TRIB_OK : write_part(pair, side, true);
+    s->begun = status == TRIB_OK;
+    if (s->begun)
+        status = write_part(pair, side, false);
     if (status != TRIB_ERR_NO_RESOURCE)
         assert_ok(status);
     s->sent += status == TRIB_OK;
+    s->begun &= status != TRIB_OK;
 }
 
 static void poll_one(struct pair *pair, int side)
@@ -69,7 +86,7 @@ static void poll_one(struct pair *pair, int side)
     }
     uint8_t *slot = pair->mem[side] + s->got % SLOTS * SLOT;
     assert_int_equal(e.imm, s->got);
-    assert_int_equal(e.len, SLOT);
+    assert_int_equal(e.len, ENTRY);
     for (int i = 0; i < SLOT; i++)
         assert_int_equal(slot[i], byte_of(!side, s->got));
     memset(slot, 0xee, SLOT); /* a late byte would change it */
@@ -128,6 +145,8 @@ static void open_two(struct pair *pair)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
 
+    fake->inline_max = ENTRY;
+
     fake->devices = 2;
     fake->down_fails = true;
     open_rails(pair, "verbs");
@@ -141,6 +160,8 @@ TEST(test_port_returns, clean, nothing_left)
 
     for (int i = 0; i < 4; i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
+
+        fake->inline_max = ENTRY;
         const int device = i % 2;
         struct trib_route route;
         struct pair pair;
@@ -167,6 +188,8 @@ TEST(test_port_returns, clean, nothing_left)
 TEST(test_again_and_again, clean, nothing_left)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->inline_max = ENTRY;
     struct pair pair;
 
     fake->devices = 2;
@@ -190,6 +213,8 @@ TEST(test_any_time, clean, nothing_left)
 
     for (uint32_t seed = 0; seed < 3; seed++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
+
+        fake->inline_max = ENTRY;
         struct pair pair;
         fake->devices = 4;
         fake->srq_errno = seed == 2 ? EOPNOTSUPP : 0;
@@ -223,6 +248,8 @@ TEST(test_last_rail, clean, nothing_left)
 
     for (int i = 0; i < 4; i++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
+
+        fake->inline_max = ENTRY;
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
         struct pair pair;
         fake->devices = 2;
@@ -317,6 +344,8 @@ TEST(test_last_rail_failed_often, clean, nothing_left)
 TEST(test_inlet_ends_meanwhile, clean, nothing_left)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->inline_max = ENTRY;
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     struct verbs *v = NULL;
     struct pair pair;
@@ -368,6 +397,8 @@ TEST(test_no_rail_returns, clean, nothing_left)
 TEST(test_imported_meanwhile, clean, nothing_left)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->inline_max = ENTRY;
     struct trib_blob blob;
     struct pair pair;
 
@@ -396,6 +427,8 @@ TEST(test_imported_meanwhile, clean, nothing_left)
 TEST(test_close_meanwhile, clean, nothing_left)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    fake->inline_max = ENTRY;
     struct pair pair;
 
     fake->devices = 2;
