@@ -26,6 +26,7 @@ enum {
     CHECK_MS = 5, /* interval between checks for such signs */
     LEAVE_MS = 200, /* for posted requests to complete */
     NOTICE_MS = 20, /* for the abort notice to reach the peer's device */
+    STOP_MS = 10, /* for the device to fail the requests of a stopped outlet */
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -171,6 +172,26 @@ static void explain_loss(struct verbs_peer *p)
                       p->base.who.pid);
 }
 
+/*
+ * Find out which unsignalled writes to a lost peer are complete: once its outlet is
+ * stopped, the device fails all others, in order. Return true if writes are to be
+ * reported before the loss.
+ */
+static bool settle_writes(struct verbs *v, int peer)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct verbs_peer *p = &v->peers[peer];
+
+    if (!p->qp || p->stopped || p->may_return || p->asked_head == p->asked_tail ||
+        verbs_sends_done(p))
+        return false;
+    p->stopped = true;
+    (void)v->api.ibv_modify_qp(p->qp, &attr, IBV_QP_STATE);
+    if (trib_verbs_post_probe(v, peer))
+        trib_verbs_drain(v, peer, trib_deadline_ms(STOP_MS));
+    return v->completed;
+}
+
 /* Report a lost peer after all its writes. */
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
 {
@@ -178,7 +199,8 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
 
     for (int i = 0; i < v->size && n < max && v->n_losing; i++) {
         struct verbs_peer *p = &v->peers[i];
-        if (p->base.state != TRIB_PEER_DRAINING || !can_report(v, i))
+        if (p->base.state != TRIB_PEER_DRAINING || !can_report(v, i) ||
+            settle_writes(v, i))
             continue;
         explain_loss(p);
         trib_peer_report(&p->base, i, p->got_disconnect, &events[n]);

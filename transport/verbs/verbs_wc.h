@@ -34,19 +34,22 @@ static inline bool verbs_peer_is_open(const struct verbs_peer *p)
     return p->base.state != TRIB_PEER_LOST && p->base.state != TRIB_PEER_LEFT;
 }
 
-/* Complete all requests up to this one. Ignore completions of an abandoned queue pair:
- * its requests already count as done. */
+/* Complete all requests up to this one; all before the first that failed have
+ * succeeded. Ignore completions of an abandoned queue pair: its requests already count
+ * as done. */
 static inline void verbs_handle_sent(struct verbs *v, const struct ibv_wc *wc)
 {
     struct verbs_peer *p = &v->peers[verbs_wc_peer(wc)];
     const uint32_t done = (uint32_t)wc->wr_id + 1;
+    const uint32_t head = atomic_load_explicit(&p->head, memory_order_relaxed);
 
-    if ((int32_t)(done - atomic_load_explicit(&p->head, memory_order_relaxed)) <= 0)
+    if ((int32_t)(done - head) <= 0)
         return;
     atomic_store_explicit(&p->head, done, memory_order_release);
-    if (wc->status != IBV_WC_SUCCESS)
-        return;
-    p->done = done;
+    if (wc->status == IBV_WC_SUCCESS)
+        p->done = done;
+    else if (p->done == head)
+        p->done = done - 1;
     v->completed |= p->is_asking;
 }
 

@@ -421,3 +421,73 @@ TEST(test_counts_after_a_sleep, clean, nothing_left)
     }
     pair_close(&l.pair);
 }
+
+/* A write that the peer has received is reported, though the peer has left before this
+ * rank polls. */
+TEST(test_peer_leaves_after_all, clean, nothing_left)
+{
+    struct large l;
+
+    open_large(&l, "verbs", LONG);
+    fake_verbs_hold(true);
+    for (int i = 0; i < 6; i++) {
+        assert_ok(write_payload(&l, LONG, (uint64_t)i));
+        assert_ok(write_entry(&l, ENTRY, 1));
+    }
+    fake_verbs_hold(false);
+    for (int i = 0; i < 6; i++)
+        expect_arrival(&l.pair, 1, 1, ENTRY);
+    l.pair.t[1]->ops->disconnect(l.pair.t[1], 0);
+    for (int i = 0; i < 6; i++)
+        expect_done(&l, (uint64_t)i);
+    expect_loss(&l.pair, 0, "has left");
+    pair_close(&l.pair);
+}
+
+/* The same if the connection fails at a later write: what precedes it is reported. */
+TEST(test_fails_after_some, clean, nothing_left)
+{
+    for (int good = 0; good < 12; good++) {
+        struct large l;
+        (void)fake_verbs_reset();
+        open_large(&l, "verbs", LONG);
+        for (int i = 0; i < good; i++) {
+            assert_ok(write_payload(&l, LONG, (uint64_t)i));
+            assert_ok(write_entry(&l, ENTRY, 1));
+        }
+        fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+        for (int i = 0; i < 3; i++) {
+            assert_ok(write_payload(&l, LONG, 100));
+            assert_ok(write_entry(&l, ENTRY, 1));
+        }
+        for (int i = 0; i < good; i++)
+            expect_done(&l, (uint64_t)i);
+        expect_loss(&l.pair, 0, "");
+        pair_close(&l.pair);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+    }
+}
+
+/* The device refuses a request of a write in pieces: what precedes the write is
+ * reported, and the peer is lost, once. */
+TEST(test_refused_pieces, clean, nothing_left)
+{
+    for (int taken = 0; taken < 12; taken++) {
+        struct large l;
+        fake_verbs_reset()->message_max = 4096;
+        open_large(&l, "verbs", LONG);
+        assert_ok(write_payload(&l, 4096, 1));
+        fake_verbs_refuse(1 + taken);
+        const struct trib_write w = {
+            .local = l.from, .remote = l.to, .len = 40000, .signal = true, .token = 2};
+        const trib_status_t status = l.pair.t[0]->ops->write(l.pair.t[0], 1, &w);
+        assert_status(status, taken < 11 ? TRIB_ERR_PEER_LOST : TRIB_OK);
+        expect_done(&l, 1);
+        if (taken < 11)
+            expect_loss(&l.pair, 0, "cannot be posted: Cannot allocate memory");
+        else
+            expect_done(&l, 2);
+        pair_close(&l.pair);
+        assert_int_equal(fake_verbs_mistakes(), 0);
+    }
+}
