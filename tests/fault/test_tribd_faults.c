@@ -27,6 +27,7 @@ enum {
     AT_ONCE = 4,
     SERVICES = 2,
     STOP_MS = 500, /* stop_timeout_ms of most faults; the others use the default */
+    HANDSHAKE_MS = 3000, /* a tribd has at least this, whatever the stop time-out */
     SHOTS_MOST = 2000,
     ROUNDS = 10,
     MORE_TRIES = 2,
@@ -111,10 +112,16 @@ static double patience(double seconds)
 
 static double limit_of(const struct shot *s)
 {
+    const bool in_handshake = s->kind == TRIBD_STOPPED && s->job.place == AT_MEETING;
+    int stop_ms = s->stop_ms;
+
     if (!stops(s))
         return patience(KILL_SECONDS);
-    return s->stop_ms ? s->stop_ms / 1e3 + patience(STOP_MARGIN)
-                      : patience(STOP_SECONDS);
+    if (!stop_ms)
+        return patience(STOP_SECONDS);
+    if (in_handshake && stop_ms < HANDSHAKE_MS)
+        stop_ms = HANDSHAKE_MS;
+    return stop_ms / 1e3 + patience(STOP_MARGIN);
 }
 
 /* Verdicts -------------------------------------------------------------------- */
