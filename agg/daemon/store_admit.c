@@ -78,9 +78,9 @@ static bool has_key(const struct client *other, const struct client *c,
 }
 
 /* Claim the snapshot key: two stores with one key would overwrite each other's
- * snapshots. Stores whose ranks are lost are ended instead. One that was ended before
- * may still wait for the disk, beside one that is in use. False: the new store was
- * refused. */
+ * snapshots. Refuse the new store and return false if a store with this key is in use;
+ * end the stores whose ranks are lost. There may be several with one key: an ended
+ * store remains until the disk has its last snapshot. */
 static bool take_key(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
 {

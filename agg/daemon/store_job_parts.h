@@ -79,7 +79,7 @@ struct store_job {
     pthread_mutex_t mutex; /* guards the fields below */
     struct store_member *gone;
     bool ending;
-    bool closed; /* takes no more ranks */
+    bool closed; /* no rank can join any more */
     char say[300];
     uint32_t n_here;
     uint32_t n_lost;

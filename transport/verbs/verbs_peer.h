@@ -213,7 +213,7 @@ struct verbs_peer {
     _Atomic int32_t room; /* free slots at least, without the one of the DISCONNECT;
                             * changed under `posting` */
     uint32_t unsignalled; /* requests since the last signalled one */
-    uint32_t uncovered; /* those of them whose completion is reported */
+    uint32_t uncovered; /* the same, but only requests with a token */
     uint32_t covered; /* position after the last signalled one */
     bool disconnect_pending; /* last notice is posted on the inlet and incomplete */
     bool may_return; /* lost because stopped or silent: it may resume */

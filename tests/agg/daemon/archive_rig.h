@@ -194,22 +194,29 @@ static void set(struct rig *rig, uint64_t version)
     trib_store_replace(rig->table, 0, x, version, NULL);
 }
 
-/* Let the archive write the vector; the task reports the result. */
-static void save(struct rig *rig, const char *user)
+/* Make a task that writes the vector. The caller frees its bytes. */
+static void make_write(struct rig *rig, struct archive_task *task, const uint8_t *owner,
+                       const char *user)
 {
     struct trib_snapshot_about about = {
         .job = "job", .lasting = !rig->own_run, .taken_s = time(NULL) - rig->age_s};
     struct trib_store_image image;
 
     snprintf(about.user, sizeof(about.user), "%s", user);
-    memcpy(about.owner, rig->owner, sizeof(about.owner));
+    memcpy(about.owner, owner, sizeof(about.owner));
     trib_store_image(rig->table, 0, &image);
-    rig->task = (struct archive_task){.writes = true,
-                                      .key = {rig->owner, user, "x"},
-                                      .n = trib_snapshot_bytes(&image),
-                                      .wake_fd = -1};
-    rig->task.bytes = malloc(rig->task.n);
-    trib_snapshot_copy(&image, &about, NULL, rig->task.bytes);
+    *task = (struct archive_task){.writes = true,
+                                  .key = {owner, user, "x"},
+                                  .n = trib_snapshot_bytes(&image),
+                                  .wake_fd = -1};
+    task->bytes = malloc(task->n);
+    trib_snapshot_copy(&image, &about, NULL, task->bytes);
+}
+
+/* Let the archive write the vector; the task reports the result. */
+static void save(struct rig *rig, const char *user)
+{
+    make_write(rig, &rig->task, rig->owner, user);
     archive_give(rig->archive, &rig->task);
     archive_wait(rig->archive, &rig->task);
     assert_true(archive_is_done(rig->archive, &rig->task));

@@ -179,14 +179,7 @@ TEST(test_deletions_count)
         usleep(1000);
     archive_view(rig.archive, &view);
     free(view.rows);
-    rig.task = (struct archive_task){.writes = true,
-                                     .key = {rig.owner, "bob", "x"},
-                                     .n = trib_snapshot_bytes(&image),
-                                     .wake_fd = -1};
-    rig.task.bytes = malloc(rig.task.n);
-    struct trib_snapshot_about about = {.user = "bob", .job = "job", .lasting = true};
-    memcpy(about.owner, rig.owner, sizeof(about.owner));
-    trib_snapshot_copy(&image, &about, NULL, rig.task.bytes);
+    make_write(&rig, &rig.task, rig.owner, "bob");
     archive_give(rig.archive, &rig.task);
     usleep(100000);
     const bool early = archive_is_done(rig.archive, &rig.task);
@@ -206,7 +199,6 @@ TEST(test_deletions_beside_tasks)
     enum { TASKS = 64 };
     static struct archive_task tasks[TASKS];
     static uint8_t owners[TASKS][TRIB_SNAPSHOT_OWNER_BYTES];
-    struct trib_store_image image;
     struct rig rig;
 
     rig_open(&rig);
@@ -214,16 +206,9 @@ TEST(test_deletions_beside_tasks)
     const struct archive_key ana = {rig.owner, "ana", "x"};
     set(&rig, 1);
     save(&rig, "ana");
-    trib_store_image(rig.table, 0, &image);
     for (int i = 0; i < TASKS; i++) {
-        struct trib_snapshot_about about = {.user = "bob", .job = "job"};
-        about.owner[0] = owners[i][0] = (uint8_t)i;
-        tasks[i] = (struct archive_task){.writes = true,
-                                         .key = {owners[i], "bob", "x"},
-                                         .n = trib_snapshot_bytes(&image),
-                                         .wake_fd = -1};
-        tasks[i].bytes = malloc(tasks[i].n);
-        trib_snapshot_copy(&image, &about, NULL, tasks[i].bytes);
+        owners[i][0] = (uint8_t)i;
+        make_write(&rig, &tasks[i], owners[i], "bob");
     }
     atomic_store(&observed, rig.archive);
     atomic_store(&writes_hang, true);

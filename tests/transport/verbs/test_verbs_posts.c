@@ -242,8 +242,8 @@ TEST(test_quiet_write_alone, clean, nothing_left)
     }
 }
 
-/* The device refuses the first or the second request of a list. What it has taken
- * arrives and is reported; then the peer is lost, once. */
+/* The device refuses a list from its first or second request on. The requests before it
+ * arrive and are reported, then the loss of the peer, once. */
 TEST(test_refused_lists, clean, nothing_left)
 {
     for (int taken = 0; taken < 2; taken++) {

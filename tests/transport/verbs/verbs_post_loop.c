@@ -37,7 +37,7 @@ static void poll_all(struct trib_transport *t)
         continue;
 }
 
-/* As the library does, each side polls after a few frames. */
+/* Both sides poll after a few frames, as in the library. */
 static void post_frames(struct trib_transport *const t[2], const struct trib_write *w,
                         int frames)
 {
