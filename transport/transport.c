@@ -69,7 +69,7 @@ const char *trib_transport_absent(const char *name)
 static const char *const passed_to_verbs[] = {
     "device", "rails",       "gid",       "roce",        "connect",     "traffic_class",
     "sl",     "pkey",        "hop_limit", "ack_timeout", "retry_count", "rnr_retry",
-    "qps",    "all_devices", "depth",     "receives",    NULL};
+    "qps",    "all_devices", "depth",     "receives",    "reconnect",   NULL};
 #endif
 
 /* Candidates for "auto", in order of cost. */

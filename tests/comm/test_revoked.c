@@ -160,7 +160,7 @@ TEST(test_keys_of_another_job)
         assert_true(aggregators_open(&b.aggregators[i]));
     }
     ranks_pass(.size = 4, .fn = two_jobs, .arg = &b, .threads = true, .noisy = true,
-               .config = "transport=verbs:rails=1");
+               .config = "transport=verbs:reconnect=0");
     for (int i = 0; i < JOBS; i++)
         aggregators_close(&b.aggregators[i]);
     assert_int_equal(fake_verbs_live(), 0);

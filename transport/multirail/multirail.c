@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -91,7 +93,7 @@ static int multirail_poll(struct trib_transport *t, struct trib_event *events, i
 
     while (n < max && trib_multirail_pull(r))
         n += report(r, events + n, max - n);
-    if (pulled && r->n > 1 && r->confirms)
+    if (pulled && (r->n > 1 || r->revive) && r->confirms)
         trib_multirail_check_timeouts(r);
     for (int i = 0; i < r->n; i++)
         trib_error_clear(&r->inner_err[i]);
@@ -155,6 +157,8 @@ static void free_all(struct multirail *r)
         trib_multirail_free_fifos(&r->peers[i]);
         free(r->peers[i].log);
     }
+    if (r->epoll >= 0)
+        close(r->epoll);
     free(r->peers);
     free(r->list);
     free(r);
@@ -191,7 +195,8 @@ static trib_status_t open_inners(struct multirail *r,
 {
     struct trib_transport_opts part = *opts;
 
-    part.heartbeat = NULL; /* each rail has its own heartbeats, over its network */
+    if (plan->n > 1) /* each rail has its own heartbeats, over its network */
+        part.heartbeat = NULL;
     r->idle = opts->idle;
     r->rail_idle.call = trib_multirail_idle;
     r->rail_idle.arg = r;
@@ -228,6 +233,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     if (!r)
         return trib_fail(opts->err, TRIB_ERR_NO_MEMORY, "out of memory");
     r->base.ops = &trib_multirail_ops;
+    r->event_fd = r->epoll = -1;
     r->self = opts->self;
     r->size = opts->size;
     r->confirms = plan->confirms;
@@ -343,8 +349,12 @@ static void multirail_route(struct trib_transport *t, int peer, struct trib_rout
     size_t n = 0;
 
     assert(peer >= 0 && peer < r->size);
+    if (r->n == 1)
+        r->inner[0]->ops->route(r->inner[0], peer, out);
     out->name = r->name;
     out->mbps = speed_to(r, p);
+    if (r->n == 1)
+        return;
     if (!p->n) {
         snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
                  r->n == 1 ? "" : "s");
@@ -358,26 +368,37 @@ static void multirail_route(struct trib_transport *t, int peer, struct trib_rout
                               p->dead >> k & 1 ? " (lost)" : "");
 }
 
-/* If each inner has a descriptor, one sleep serves all. */
-static void ask_descriptors(struct multirail *r)
+/* Return a descriptor for the events of all inners, or -1. */
+static int join_descriptors(struct multirail *r)
 {
-    r->asked = true;
-    for (int i = 0; i < r->n; i++) {
-        int fd = r->inner[i]->ops->event_fd(r->inner[i]);
-        if (fd < 0) {
-            r->n_sleep = 0;
-            return;
-        }
-        r->sleep[r->n_sleep++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    if (r->n == 1)
+        return r->inner[0]->ops->event_fd(r->inner[0]);
+    r->epoll = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    for (int i = 0; i < r->n && r->epoll >= 0; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
+        const int fd = r->inner[i]->ops->event_fd(r->inner[i]);
+        if (fd < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+            return -1;
     }
+    return r->epoll;
+}
+
+/* If each inner has a descriptor, one sleep serves all. */
+static int multirail_event_fd(struct trib_transport *t)
+{
+    struct multirail *r = multirail_of(t);
+
+    if (!r->asked)
+        r->event_fd = join_descriptors(r);
+    r->asked = true;
+    return r->event_fd;
 }
 
 static void multirail_arm(struct trib_transport *t)
 {
     struct multirail *r = multirail_of(t);
 
-    if (!r->asked)
-        ask_descriptors(r);
+    (void)multirail_event_fd(t);
     for (int i = 0; i < r->n; i++)
         r->inner[i]->ops->arm(r->inner[i]);
 }
@@ -386,15 +407,16 @@ static void multirail_arm(struct trib_transport *t)
 static void multirail_wait(struct trib_transport *t, int timeout_us)
 {
     struct multirail *r = multirail_of(t);
-    struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
-    struct pollfd sleep[MULTIRAIL_MAX];
+    const struct timespec ts = {timeout_us / 1000000, timeout_us % 1000000 * 1000L};
+    struct pollfd any = {.fd = r->event_fd, .events = POLLIN};
     int each = 0;
 
     atomic_store_explicit(&r->slept, true, memory_order_relaxed);
-    if (r->n_sleep && timeout_us > 0) {
-        memcpy(sleep, r->sleep, sizeof(sleep)); /* two threads may wait at once */
+    if (r->n == 1) {
+        each = timeout_us;
+    } else if (r->event_fd >= 0 && timeout_us > 0) {
         /* After a failed ppoll, wait on the inners in turn. */
-        if (ppoll(sleep, (nfds_t)r->n_sleep, &ts, NULL) < 0 && errno != EINTR)
+        if (ppoll(&any, 1, &ts, NULL) < 0 && errno != EINTR)
             each = SLICE_US;
     } else if (timeout_us > 0) {
         each = timeout_us / r->n < SLICE_US ? timeout_us / r->n : SLICE_US;
@@ -476,7 +498,7 @@ const struct trib_transport_ops trib_multirail_ops = {
     .length = trib_multirail_length,
     .write = trib_multirail_write,
     .poll = multirail_poll,
-    .event_fd = trib_no_event_fd,
+    .event_fd = multirail_event_fd,
     .arm = multirail_arm,
     .wait = multirail_wait,
     .wake = multirail_wake,

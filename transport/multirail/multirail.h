@@ -48,6 +48,7 @@ enum multirail_revival {
     MULTIRAIL_REVIVING, /* call again */
     MULTIRAIL_REVIVED, /* connected in both directions */
     MULTIRAIL_ENDED, /* the peer's process no longer listens */
+    MULTIRAIL_NOT_YET, /* call again: the process listens, but has not polled since */
 };
 
 /* The inner transports to open: `open` is called for each rail 0..n-1 of this rank. */
@@ -148,7 +149,8 @@ enum multirail_flow {
 struct multirail_peer {
     enum trib_peer_state state;
     int n; /* number of rails; 0: not known yet */
-    bool plain; /* it has one device, so one rail, over any inner of this rank */
+    bool plain; /* one end has one device, the other several: one rail, over any inner
+                 * of the other end */
     struct multirail_rail rails[MULTIRAIL_MAX];
     uint8_t dead; /* abandoned: no writes use them */
     uint8_t parted; /* abandoned and disconnected: nothing arrives over them */
@@ -227,9 +229,9 @@ struct multirail {
     int *list; /* peers with events to report or work to do */
     int n_list;
     int next; /* the inner to poll first */
-    struct pollfd sleep[MULTIRAIL_MAX];
-    int n_sleep; /* 0: not asked yet, or an inner has no descriptor */
-    bool asked;
+    int event_fd; /* of all inners; -1: one has none */
+    int epoll; /* the same if there are several inners; else -1 */
+    bool asked; /* event_fd is set */
     uint64_t timeout_ns; /* silence after which a peer counts as lost */
     uint64_t checked_at;
     uint64_t done[MULTIRAIL_MAX]; /* requests of an inner that are done */
@@ -299,11 +301,12 @@ void trib_multirail_advance(struct multirail_order *order, uint64_t len);
 void trib_multirail_set_shares(struct multirail_peer *p,
                                const uint32_t speed[MULTIRAIL_MAX]);
 
-/* A parsed address. A rank with one device has an address without rails and no
- * board. */
+/* A parsed address. If this rank or the peer has one device and the other several,
+ * `plain` is set, n is 1 and no board is used. inner[0] is then what this rank's inner
+ * transports connect to: the whole address if the peer has several devices. */
 struct multirail_parsed_address {
     int n;
-    bool plain; /* of a rank with one device */
+    bool plain;
     uint64_t net[MULTIRAIL_MAX];
     uint32_t speed[MULTIRAIL_MAX];
     struct trib_address inner[MULTIRAIL_MAX];

@@ -111,6 +111,12 @@ trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_addre
     return status;
 }
 
+/* Return true if one of two ranks has one device and the other several. */
+static bool is_plain(int n, int peers)
+{
+    return (n == 1) != (peers == 1);
+}
+
 static bool parse_address(const struct trib_address *address,
                           struct multirail_parsed_address *out)
 {
@@ -192,6 +198,9 @@ trib_status_t trib_multirail_match(struct multirail *r, int peer,
     if (!parse_address(address, out))
         return trib_fail(r->err, TRIB_ERR_INVALID, "peer %d: not an address of rails",
                          peer);
+    out->plain |= is_plain(r->n, out->n);
+    if (out->plain && out->n > 1)
+        out->inner[0] = *address;
     struct side here = {r->n, r->net}, there = {out->n, out->net};
     int n = r->self < peer ? pair_up(here, there, own, other)
                            : pair_up(there, here, other, own);
@@ -244,8 +253,10 @@ trib_status_t trib_multirail_reach(struct trib_transport *t, int peer,
     return status;
 }
 
-/* Split a blob into the inner blobs; one without rails is the first. */
-static void split_blob(const struct trib_blob *blob,
+/* Split a blob into the inner blobs. The first is the whole blob if it has no rails, or
+ * if this rank has one device and the peer several: the inner transport then picks the
+ * part of the peer's device that it has connected to. */
+static void split_blob(const struct trib_blob *blob, bool whole,
                        struct trib_blob inner[MULTIRAIL_MAX])
 {
     uint32_t magic = 0;
@@ -254,9 +265,10 @@ static void split_blob(const struct trib_blob *blob,
     memset(inner, 0, MULTIRAIL_MAX * sizeof(*inner));
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
-    if (magic != MULTIRAIL_MAGIC)
+    whole |= magic != MULTIRAIL_MAGIC;
+    if (whole)
         inner[0] = *blob;
-    for (int j = 0; magic == MULTIRAIL_MAGIC && j < MULTIRAIL_MAX; j++)
+    for (int j = 0; !whole && j < MULTIRAIL_MAX; j++)
         inner[j].len =
             get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
 }
@@ -268,7 +280,7 @@ static trib_status_t import_rails(struct multirail *r, struct multirail_remote *
     const struct multirail_peer *p = &r->peers[remote->peer];
     struct trib_blob inner[MULTIRAIL_MAX];
 
-    split_blob(blob, inner);
+    split_blob(blob, p->plain && r->n == 1, inner);
     for (int k = 0; k < p->n; k++) {
         struct trib_transport *t = r->inner[p->rails[k].inner];
         if (!(rails >> k & 1) || remote->rail[k])

@@ -129,8 +129,8 @@ static int order_of(const struct multirail *r, int peer, int inner,
     return r->same_net && r->same_net(r->inner[inner], address) ? SAME_NETWORK : ANY;
 }
 
-/* Connect to a peer with one device through the first inner that reaches it. Likely
- * inners are tried first. The peer may write over another inner. */
+/* Connect through the first inner that reaches the peer, where one of the two has one
+ * device. Likely inners are tried first. The peer may write over another inner. */
 static trib_status_t connect_plain(struct multirail *r, int peer,
                                    const struct multirail_parsed_address *whole)
 {
@@ -139,7 +139,7 @@ static trib_status_t connect_plain(struct multirail *r, int peer,
     int order[MULTIRAIL_MAX];
     bool first = true;
 
-    assert(whole->plain && whole->n == 1);
+    assert(whole->plain && r->peers[peer].n == 1);
     for (int i = 0; i < r->n; i++)
         order[i] = order_of(r, peer, i, address);
     for (int at = 0; at < ORDERS; at++) {
@@ -182,6 +182,10 @@ static unsigned connect_rails(struct multirail *r, int peer,
             continue;
         failed |= 1u << k;
         *status_out = one;
+        if (p->n == 1) {
+            (void)trib_multirail_take_error(r, p->rails[k].inner, one);
+            break;
+        }
         snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%.150s",
                  trib_error_text(err));
         memcpy(p->why, p->rails[k].why, sizeof(p->why));
@@ -202,6 +206,8 @@ static trib_status_t connect_all(struct multirail *r, int peer,
     else
         failed = connect_rails(r, peer, whole, &status);
     if (whole->plain && status != TRIB_OK)
+        return status;
+    if (failed && p->n == 1)
         return status;
     if ((failed | p->dead) == multirail_all(p))
         return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);

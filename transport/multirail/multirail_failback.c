@@ -17,12 +17,17 @@
  * with the first mark. If it has lost a returning rail again, its own marks say so.
  *
  * If the last rail is lost by a failure of the network, all are disconnected, and
- * nothing is in flight. Both ends then exchange notices over the first rail that
- * returns, and the generation begins there. A notice names the sender's generation: if
- * the marks of the last one were lost with all rails, the higher rank takes that
- * generation over from it.
+ * nothing is in flight. A rank waits for such a peer as long as for a silent one. If
+ * the peer's process answers that its rank has not polled since, there is no limit: it
+ * computes, and each operation has its own timeout. Both ends exchange notices over the
+ * first rail that returns, and the generation begins there. A notice names the sender's
+ * generation: if the marks of the last one were lost with all rails, the higher rank
+ * takes that generation over from it.
  */
+#include <stdio.h>
+
 #include "base/log.h"
+#include "base/time.h"
 #include "transport/multirail/multirail.h"
 
 /* The connection is new: nothing of the old one counts. */
@@ -102,6 +107,8 @@ void trib_multirail_fail_back(struct multirail *r, int peer)
         if (step == MULTIRAIL_REVIVED)
             p->up |= (uint8_t)bit;
         p->process_ended |= step == MULTIRAIL_ENDED && stranded;
+        if (step == MULTIRAIL_NOT_YET && stranded)
+            p->stranded_at = p->stranded_seen = p->stranded_first = trib_now_ns();
     }
     say_up(r, peer);
     if (r->self < peer && (p->up & p->peer_up))
@@ -113,11 +120,14 @@ void trib_multirail_log_return(struct multirail *r, int peer)
     struct multirail_peer *p = &r->peers[peer];
 
     for (int k = 0; k < p->n; k++) {
-        if ((p->returned & ~p->dead) >> k & 1)
-            trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
-                     "%s %s reaches rank %d again: %d of %d rails carry its writes",
-                     r->name, r->label[p->rails[k].inner], peer,
+        char how_many[64] = "";
+        if (!((p->returned & ~p->dead) >> k & 1))
+            continue;
+        if (p->n > 1)
+            snprintf(how_many, sizeof(how_many), ": %d of %d rails carry its writes",
                      p->n - trib_multirail_count(p->dead), p->n);
+        trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME, "%s %s reaches rank %d again%s",
+                 r->name, r->label[p->rails[k].inner], peer, how_many);
     }
     p->returned = 0;
 }

@@ -324,9 +324,9 @@ static bool strand(struct multirail *r, int peer)
     p->epoch++;
     p->said_up = p->peer_up = p->up = 0;
     p->flow = MULTIRAIL_ASKING;
-    trib_log(r->log, TRIB_LOG_INFO, MULTIRAIL_NAME,
-             "no rail reaches rank %d (%s): trying to connect again for %.1f s", peer,
-             p->why, (double)r->timeout_ns / 1e9);
+    trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
+             "%s no longer reaches rank %d (%s): trying to connect again for %.1f s",
+             r->name, peer, p->why, (double)r->timeout_ns / 1e9);
     return true;
 }
 

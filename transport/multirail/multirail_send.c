@@ -8,7 +8,8 @@
  *
  * Each write with an event is signalled, and every UNSIGNALLED-th quiet one. A quiet
  * write uses the rail of the next event. So all but the last few writes are followed by
- * a signalled one on the same rail, and a full log always drains.
+ * a signalled one on the same rail, and a full log always drains. On a single rail
+ * every UNSIGNALLED-th write of any kind is enough.
  */
 #include "transport/multirail/multirail.h"
 
@@ -39,7 +40,8 @@ static trib_status_t post(struct multirail *r, int peer, struct multirail_entry 
         if (!w.remote)
             return TRIB_ERR_NO_RESOURCE;
     }
-    w.signal = e->w.signal || !w.quiet || rail->unsignalled + 1 >= UNSIGNALLED;
+    w.signal =
+        e->w.signal || (!w.quiet && p->n > 1) || rail->unsignalled + 1 >= UNSIGNALLED;
     w.token = token_of(p, at);
     trib_status_t status = inner->ops->write(inner, peer, &w);
     if (status == TRIB_ERR_PEER_LOST) {
@@ -66,10 +68,8 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
     struct multirail_peer *p = &r->peers[peer];
     const struct multirail_remote *remote =
         (const struct multirail_remote *)write->remote;
-    if (p->state == TRIB_PEER_UNKNOWN)
-        return TRIB_ERR_INVALID;
     if (p->state != TRIB_PEER_CONNECTED && p->state != TRIB_PEER_DRAINING)
-        return TRIB_ERR_PEER_LOST;
+        return p->state == TRIB_PEER_UNKNOWN ? TRIB_ERR_INVALID : TRIB_ERR_PEER_LOST;
     if (write->len && (!write->local || !remote || remote->peer != peer))
         return trib_fail(r->err, TRIB_ERR_INVALID,
                          "a write to peer %d without a region here and one of its own",
@@ -81,7 +81,9 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
         p->tail - p->head >= MULTIRAIL_LOG)
         return TRIB_ERR_NO_RESOURCE;
     struct multirail_entry *e = &p->log[p->tail % MULTIRAIL_LOG];
-    *e = (struct multirail_entry){.w = *write, .event = p->events};
+    e->w = *write;
+    e->event = p->events;
+    e->spoilt = false;
     trib_status_t status = post(r, peer, e, p->tail);
     if (status != TRIB_OK)
         return status;

@@ -56,6 +56,8 @@ void trib_multirail_advance(struct multirail_order *order, uint64_t len)
     uint64_t least = UINT64_MAX, first = UINT64_MAX;
 
     assert(order->at < order->n);
+    if (order->n == 1)
+        return;
     order->used[order->at] += bytes * order->cost[order->at];
     for (int i = 0; i < order->n; i++) {
         const uint64_t end = order->used[i] + bytes * order->cost[i];

@@ -26,7 +26,8 @@
 
 enum {
     POLLS_PER_CLOCK = 32,
-    CHECKS = 128, /* checks per timeout_ns */
+    CHECKS = 128, /* checks per timeout_ns, at least */
+    CHECK_MS = 10, /* at most, because a check also takes a step of reconnecting */
     PROBES = 16, /* probes of a rail per timeout_ns */
     /* In eighths of timeout_ns. */
     SUSPECTED = 1,
@@ -144,7 +145,8 @@ void trib_multirail_check_timeouts(struct multirail *r)
         return;
     atomic_store_explicit(&r->slept, false, memory_order_relaxed);
     uint64_t now = trib_now_ns();
-    if (now - r->checked_at < r->timeout_ns / CHECKS)
+    const uint64_t pause = CHECK_MS * UINT64_C(1000000);
+    if (now - r->checked_at < pause && now - r->checked_at < r->timeout_ns / CHECKS)
         return;
     bool afresh = now - r->checked_at > eighths(r, SUSPECTED);
     r->checked_at = now;
@@ -155,9 +157,9 @@ void trib_multirail_check_timeouts(struct multirail *r)
     }
     for (int i = 0; i < r->size; i++) {
         const struct multirail_peer *p = &r->peers[i];
-        if (p->state != TRIB_PEER_CONNECTED || p->n < 2)
+        if (p->state != TRIB_PEER_CONNECTED)
             continue;
-        if (p->flow == MULTIRAIL_FLOWING)
+        if (p->n > 1 && p->flow == MULTIRAIL_FLOWING)
             check_peer(r, i, afresh, now);
         trib_multirail_fail_back(r, i);
     }

@@ -42,6 +42,7 @@ struct verbs_params {
     enum verbs_connect connect;
     struct verbs_traffic traffic;
     struct trib_net_ways ways;
+    int64_t reconnect; /* 1: connections that fail are made again */
     int64_t all_devices; /* 1: net= selects addresses to listen at, but no devices */
 };
 
@@ -191,10 +192,11 @@ bool trib_verbs_check_answer(const struct verbs *v, const struct trib_proof *pro
                              const struct verbs_answer *answer, size_t bytes);
 
 /* verbs_oob_connect.c: outgoing OOB requests. No further address is tried after
- * `until`. */
+ * `until`. *answer_out receives the peer's answer, zeros if there is none. */
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
-                                     char *why, size_t bytes);
+                                     char *why, size_t bytes,
+                                     struct verbs_answer *answer_out);
 trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                                     char *why, size_t bytes);
 
@@ -211,8 +213,9 @@ void trib_verbs_sever(struct trib_transport *t, int peer);
 /* verbs_connect.c */
 /* Connect to an address of a peer. Does not change the state of the peer, so another
  * thread than the owner's may call it. */
-bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
-                            uint64_t until, bool *no_listener_out);
+enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
+                                          const struct verbs_address *a,
+                                          uint64_t until);
 /* Record the peer's identity and enable posting to its outlet. */
 void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a);
 TRIB_TRANSPORT_PEERS(trib_verbs);

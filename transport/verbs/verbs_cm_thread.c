@@ -86,7 +86,7 @@ static void warn_refused(struct verbs *v, struct rdma_cm_id *id, enum verbs_refu
 }
 
 static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal why,
-                   const struct verbs_hello *hello)
+                   const struct verbs_hello *hello, bool superseded)
 {
     struct verbs_answer answer = {.magic = VERBS_MAGIC,
                                   .version = VERBS_VERSION,
@@ -96,7 +96,7 @@ static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     assert(why != VERBS_WELCOME);
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
         answer.refusal = VERBS_NO_ROOM;
-    else if (why != VERBS_CHALLENGE && why != VERBS_LEFT)
+    else if (why != VERBS_CHALLENGE && why != VERBS_LEFT && !superseded)
         warn_refused(v, id, why, hello);
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
@@ -124,15 +124,20 @@ static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
     struct verbs_hello hello = {0};
     struct trib_proof proof;
     enum verbs_refusal verdict;
+    bool superseded = false;
 
     if (said->private_data && said->private_data_len >= sizeof(hello))
         memcpy(&hello, said->private_data, sizeof(hello));
     struct verbs_peer *p =
         trib_verbs_check_hello(v, &hello, trib_verbs_is_own(v, event->id), &verdict);
 
-    if (p)
-        verdict = check_proof(v, &hello, &proof);
-    if (p && verdict == VERBS_WELCOME) {
+    const enum verbs_refusal proved = p ? check_proof(v, &hello, &proof) : verdict;
+
+    if (p && proved != VERBS_WELCOME)
+        verdict = proved;
+    else if (verdict == VERBS_TWICE)
+        superseded = trib_verbs_supersede(v, p, &hello);
+    if (verdict == VERBS_WELCOME) {
         int error = accept_request(v, p, &link, &hello, &proof);
         if (error == 0) {
             /* The peer has abandoned an earlier attempt; its end was not reported
@@ -142,6 +147,7 @@ static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
             *trash = p->in;
             p->in = link;
             p->in_established = false;
+            p->in_pid = hello.pid;
             return;
         }
         errno = error;
@@ -150,7 +156,7 @@ static void handle_request(struct verbs *v, const struct rdma_cm_event *event,
                  hello.rank);
         verdict = VERBS_NO_ROOM;
     }
-    reject(v, link.id, verdict, &hello);
+    reject(v, link.id, verdict, &hello, superseded);
     *trash = link;
 }
 

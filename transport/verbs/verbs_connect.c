@@ -373,8 +373,8 @@ static void connect_by_oob(struct attempt *a, int peer,
     if (!may_use_oob(a->v, address, a->why, sizeof(a->why)))
         return;
     errno = 0;
-    a->status =
-        trib_verbs_oob_connect(a->v, peer, address, a->until, a->why, sizeof(a->why));
+    a->status = trib_verbs_oob_connect(a->v, peer, address, a->until, a->why,
+                                       sizeof(a->why), &a->answer);
     a->no_listener = a->status != TRIB_OK && errno == ECONNREFUSED;
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
@@ -486,18 +486,28 @@ static bool make_outlet(int peer, const struct verbs_address *a,
     return again && by_gids->status == TRIB_OK;
 }
 
-bool trib_verbs_make_outlet(struct verbs *v, int peer, const struct verbs_address *a,
-                            uint64_t until, bool *no_listener_out)
+/* Return true if the peer's process has refused because it still has the connection
+ * that this rank has lost. */
+static bool is_not_yet(const struct attempt *a, const struct verbs_address *address)
+{
+    return a->answer.magic == VERBS_MAGIC && a->answer.key == address->key &&
+           a->answer.refusal == VERBS_TWICE;
+}
+
+enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
+                                          const struct verbs_address *a, uint64_t until)
 {
     struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
     const bool made = make_outlet(peer, a, &manager, &gids);
 
-    *no_listener_out = manager.no_listener || gids.no_listener;
     if (!made)
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d is not reached again over %s: %s%s%s", peer, v->label,
                  manager.why, *manager.why && *gids.why ? "; by GIDs: " : "", gids.why);
-    return made;
+    return made                                              ? VERBS_ATTEMPT_CONNECTED
+           : is_not_yet(&manager, a) || is_not_yet(&gids, a) ? VERBS_ATTEMPT_NOT_YET
+           : manager.no_listener || gids.no_listener         ? VERBS_ATTEMPT_NO_LISTENER
+                                                             : VERBS_ATTEMPT_FAILED;
 }
 
 static trib_status_t connect_device(struct verbs *v, int peer,

@@ -2,8 +2,9 @@
 /*
  * verbs: one transport per port of this host's devices, and rails over them.
  *
- * A host with one active port has no rails, but its peers may have. Each end then tries
- * which of the peer's devices it can reach; those in its own networks come first.
+ * Of two hosts, one may have one port and the other several. Then there are no rails
+ * between them: each end tries which of the peer's devices it can reach; those in its
+ * own networks come first.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -210,10 +211,13 @@ static void add_paths(struct devices *d, const struct trib_log *log)
     d->n = qps > 1 ? ports * qps : d->n;
 }
 
-static trib_status_t open_several(const struct trib_transport_opts *opts,
-                                  struct devices *d, struct trib_transport **out)
+/* One port is a rail, too, so that its connections are made again after a failure. */
+static trib_status_t open_ports(const struct trib_transport_opts *opts,
+                                struct devices *d, struct trib_transport **out)
 {
-    assert(d->n > 1 && d->n <= MULTIRAIL_MAX);
+    assert(d->n >= 1 && d->n <= MULTIRAIL_MAX);
+    if (d->n == 1 && !d->params->reconnect)
+        return trib_verbs_open_one(opts, d->params, &d->at[0], out);
     d->plan = (struct multirail_plan){
         .name = "verbs",
         .n = d->n,
@@ -222,8 +226,8 @@ static trib_status_t open_several(const struct trib_transport_opts *opts,
         .open = open_rail,
         .arg = d,
         .same_net = same_net,
-        .revive = d->params->revive,
-        .sever = d->params->sever,
+        .revive = d->params->reconnect ? d->params->revive : NULL,
+        .sever = d->params->reconnect ? d->params->sever : NULL,
         .reach_ms = (int)d->params->reach_ms,
     };
 
@@ -262,10 +266,10 @@ static trib_status_t open_first(const struct trib_transport_opts *opts,
 
     assert(ports->n_taken == 1);
     for (int i = 0; i < ports->n_usable; i++) {
-        const struct verbs_port at =
-            trib_verbs_candidate_port(&ports->of[ports->order[i]]);
+        struct devices d = {.params = params, .n = 1};
+        d.at[0] = trib_verbs_candidate_port(&ports->of[ports->order[i]]);
         trib_error_clear(opts->err);
-        status = trib_verbs_open_one(opts, params, &at, out);
+        status = open_ports(opts, &d, out);
         if (status == TRIB_OK)
             return TRIB_OK;
     }
@@ -288,7 +292,7 @@ static trib_status_t open_chosen(const struct trib_transport_opts *opts,
     for (int i = 0; i < ports->n_taken; i++)
         d.at[d.n++] = trib_verbs_candidate_port(&ports->of[ports->order[i]]);
     add_paths(&d, opts->log);
-    return open_several(opts, &d, out);
+    return open_ports(opts, &d, out);
 }
 
 /* Open exactly the ports that the user has named. */
@@ -302,8 +306,7 @@ static trib_status_t open_named(const struct trib_transport_opts *opts,
     for (int i = 0; i < params->list.n; i++)
         d.at[d.n++] = params->list.of[i].at;
     add_paths(&d, opts->log);
-    return d.n > 1 ? open_several(opts, &d, out)
-                   : trib_verbs_open_one(opts, params, &d.at[0], out);
+    return open_ports(opts, &d, out);
 }
 
 /* Give `v` the library and the settings. Return false if the library cannot be

@@ -227,7 +227,8 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
 
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
-                                     char *why, size_t bytes)
+                                     char *why, size_t bytes,
+                                     struct verbs_answer *answer_out)
 {
     struct oob_attempt d = {.v = v,
                             .peer = peer,
@@ -252,6 +253,7 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
         status = exchange(&d);
     if (status == TRIB_OK)
         status = apply_reply(&d);
+    *answer_out = d.reply.answer;
     if (status != TRIB_OK) {
         trib_verbs_link_drop(v, &d.link);
         return status;

@@ -176,11 +176,14 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     struct verbs_oob_reply reply = {0};
     enum verbs_refusal verdict;
     struct verbs_peer *p = trib_verbs_check_hello(v, &request->hello, true, &verdict);
+    const bool waits =
+        verdict == VERBS_LEFT ||
+        (verdict == VERBS_TWICE && trib_verbs_supersede(v, p, &request->hello));
 
     assert(verbs_links_held(v));
     reply.answer.refusal = (uint8_t)verdict;
-    if (!p || !make_inlet(v, p, request, &link, &reply)) {
-        if (reply.answer.refusal != VERBS_LEFT)
+    if (verdict != VERBS_WELCOME || !make_inlet(v, p, request, &link, &reply)) {
+        if (!waits)
             warn_of_rank(v, c, &request->hello, reply.answer.refusal);
         send_reply(v, c, &reply);
         *trash = link;
@@ -193,6 +196,7 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     *trash = p->in;
     p->in = link;
     p->in_established = false;
+    p->in_pid = request->hello.pid;
     /* The peer's writes may arrive before our reply. */
     atomic_store_explicit(&p->piece_shift, verbs_hello_piece_shift(&request->hello),
                           memory_order_relaxed);

@@ -74,6 +74,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "rails", .min = 1, .max = MULTIRAIL_MAX, .value = &s->rails},
         {.name = "qps", .min = 1, .max = MULTIRAIL_MAX, .value = &s->qps},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
+        {.name = "reconnect", .max = 1, .value = &s->reconnect},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
         {.name = "all_devices", .max = 1, .value = &s->all_devices},
         {.name = "traffic_class", .max = 255, .value = &s->traffic.traffic_class},
@@ -92,6 +93,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .reach_ms = REACH_MS,
                                .gid = -1,
                                .watch = 1,
+                               .reconnect = 1,
                                .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);

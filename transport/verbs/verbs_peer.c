@@ -91,7 +91,18 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
         *verdict = VERBS_TWICE;
     else
         *verdict = VERBS_WELCOME;
-    return *verdict == VERBS_WELCOME ? peer : NULL;
+    return *verdict == VERBS_WELCOME || *verdict == VERBS_TWICE ? peer : NULL;
+}
+
+bool trib_verbs_supersede(struct verbs *v, struct verbs_peer *p,
+                          const struct verbs_hello *hello)
+{
+    assert(verbs_links_held(v) && p->in.qp);
+    if (hello->pid != p->in_pid)
+        return false;
+    p->gone = true;
+    trib_verbs_wake_owner(v);
+    return true;
 }
 
 void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)
@@ -132,10 +143,13 @@ void trib_verbs_forget_requests(struct verbs *v, int peer)
 
 void trib_verbs_end_revival(struct verbs *v, int peer)
 {
-    if (!v->revival.running || v->revival.peer != peer)
-        return;
-    (void)pthread_join(v->revival.thread, NULL);
-    v->revival.running = false;
+    for (int i = 0; i < VERBS_REVIVALS; i++) {
+        struct verbs_revival *a = &v->revivals[i];
+        if (!a->running || a->peer != peer)
+            continue;
+        (void)pthread_join(a->thread, NULL);
+        a->running = false;
+    }
 }
 
 void trib_verbs_report_error(struct verbs *v, int peer, enum ibv_wc_status status,

@@ -164,14 +164,24 @@ struct verbs_send_list {
     struct verbs_asked asked[VERBS_SEND_LIST]; /* position: in the list */
 };
 
+/* The result of an attempt to connect again. */
+enum verbs_attempt {
+    VERBS_ATTEMPT_FAILED,
+    VERBS_ATTEMPT_CONNECTED,
+    VERBS_ATTEMPT_NO_LISTENER, /* the peer's process no longer listens */
+    VERBS_ATTEMPT_NOT_YET, /* it listens, but has not seen the loss yet */
+};
+
+#define VERBS_REVIVALS 16 /* attempts at once, for one device */
+
 /* An attempt to connect again to a lost peer, by a thread of its own. */
 struct verbs_revival {
+    struct verbs *v;
     pthread_t thread;
     bool running; /* not joined yet */
     int peer;
     _Atomic bool finished;
-    bool connected; /* result */
-    bool no_listener; /* result: the peer's process no longer listens */
+    enum verbs_attempt result;
 };
 
 struct verbs_peer {
@@ -221,6 +231,7 @@ struct verbs_peer {
     /* guarded by `links` */
     struct verbs_link out, in;
     bool in_established;
+    pid_t in_pid; /* process that asked for the inlet */
     bool closed; /* refuse its requests */
     bool gone; /* async event: its connection has ended */
     char fault[TRIB_WHY_MAX]; /* async event: the device's error on its queue pairs */
@@ -311,7 +322,7 @@ struct verbs {
     bool may_sleep; /* from arm() to the next poll */
     LIST_HEAD(, verbs_region) regions;
     LIST_HEAD(, verbs_remote) remotes;
-    struct verbs_revival revival;
+    struct verbs_revival revivals[VERBS_REVIVALS];
     uint32_t polls;
     uint64_t tick_at;
     uint64_t stops_at;
@@ -395,9 +406,15 @@ void trib_verbs_wake_owner(struct verbs *v);
 /* Watch a socket in the manager's thread. */
 void trib_verbs_watch_fd(struct verbs *v, int fd);
 void trib_verbs_unwatch_fd(struct verbs *v, int fd);
+/* Check a request. Returns the peer if it is welcome, or connected already: verdict
+ * VERBS_TWICE. */
 struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
                                           const struct verbs_hello *hello,
                                           bool own_port, enum verbs_refusal *verdict);
+/* A peer that is connected already asks again. If it is the same process, it has lost
+ * its connection: have the owner lose it, too. Returns false for another process. */
+bool trib_verbs_supersede(struct verbs *v, struct verbs_peer *p,
+                          const struct verbs_hello *hello);
 /* Forget all requests to a peer: they count as done. Its outlet must not be in use. */
 void trib_verbs_forget_requests(struct verbs *v, int peer);
 /* Wait for the end of an attempt to connect again to this peer, if there is one. */

@@ -4,8 +4,8 @@
  *
  * The transport "rails" asks for it (multirail_failback.c). Each end destroys its old
  * links, accepts the peer's requests again, and connects. An attempt may take seconds,
- * so a thread makes it, one at a time for each device. The thread touches only the
- * links of its peer; the owner takes a new outlet into use.
+ * so a thread makes it, VERBS_REVIVALS at a time for each device. The thread touches
+ * only the links of its peer; the owner takes a new outlet into use.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@ enum {
     STABLE_MS =
         60000, /* a connection that lasted so long begins with the first pause */
     PROBE_MS = 1500, /* for an empty write over a connection by GIDs */
+    NO_PEER = -1,
 };
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -50,14 +51,25 @@ static void open_again(struct verbs *v, struct verbs_peer *p)
 
 static void *attempt_main(void *arg)
 {
-    struct verbs *v = arg;
-    struct verbs_revival *a = &v->revival;
-    struct verbs_peer *p = &v->peers[a->peer];
+    struct verbs_revival *a = arg;
+    struct verbs_peer *p = &a->v->peers[a->peer];
 
-    open_again(v, p);
-    a->connected = trib_verbs_make_outlet(
-        v, a->peer, &p->address, trib_deadline_ms(ATTEMPT_MS), &a->no_listener);
+    open_again(a->v, p);
+    a->result = trib_verbs_make_outlet(a->v, a->peer, &p->address,
+                                       trib_deadline_ms(ATTEMPT_MS));
     atomic_store_explicit(&a->finished, true, memory_order_release);
+    return NULL;
+}
+
+/* Return the attempt to reach this peer, or one that is not in use for NO_PEER;
+ * NULL: there is none. */
+static struct verbs_revival *find_attempt(struct verbs *v, int peer)
+{
+    for (int i = 0; i < VERBS_REVIVALS; i++) {
+        struct verbs_revival *a = &v->revivals[i];
+        if (peer == NO_PEER ? !a->running : a->running && a->peer == peer)
+            return a;
+    }
     return NULL;
 }
 
@@ -104,27 +116,36 @@ static void take_outlet(struct verbs *v, int peer)
         p->prove_until = trib_deadline_ms(PROBE_MS);
 }
 
-static enum multirail_revival join_attempt(struct verbs *v, int peer)
+static enum multirail_revival join_attempt(struct verbs *v, struct verbs_revival *a)
 {
-    const bool ended = v->revival.no_listener && v->revival.peer == peer;
+    static const enum multirail_revival results[] = {
+        [VERBS_ATTEMPT_FAILED] = MULTIRAIL_REVIVING,
+        [VERBS_ATTEMPT_CONNECTED] = MULTIRAIL_REVIVING, /* to be proved */
+        [VERBS_ATTEMPT_NO_LISTENER] = MULTIRAIL_ENDED,
+        [VERBS_ATTEMPT_NOT_YET] = MULTIRAIL_NOT_YET,
+    };
 
-    trib_verbs_end_revival(v, v->revival.peer);
-    if (v->revival.connected)
-        take_outlet(v, v->revival.peer);
+    trib_verbs_end_revival(v, a->peer);
+    if (a->result == VERBS_ATTEMPT_CONNECTED)
+        take_outlet(v, a->peer);
     else
-        pause_attempts(&v->peers[v->revival.peer]);
-    return ended ? MULTIRAIL_ENDED : MULTIRAIL_REVIVING;
+        pause_attempts(&v->peers[a->peer]);
+    return results[a->result];
 }
 
+/* If all attempts are in use, a later call starts this one. */
 static void start_attempt(struct verbs *v, int peer)
 {
-    struct verbs_revival *a = &v->revival;
+    struct verbs_revival *a = find_attempt(v, NO_PEER);
 
-    assert(!a->running && !v->peers[peer].out.qp);
+    assert(!v->peers[peer].out.qp);
+    if (!a)
+        return;
+    a->v = v;
     a->peer = peer;
-    a->connected = a->no_listener = false;
+    a->result = VERBS_ATTEMPT_FAILED;
     atomic_store_explicit(&a->finished, false, memory_order_relaxed);
-    a->running = trib_thread_start(&a->thread, attempt_main, v) == 0;
+    a->running = trib_thread_start(&a->thread, attempt_main, a) == 0;
     if (!a->running)
         pause_attempts(&v->peers[peer]);
 }
@@ -183,17 +204,18 @@ enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, boo
     assert(peer >= 0 && peer < v->size && peer != v->self);
     if (!verbs_is_ours(v) || p->address.magic != VERBS_MAGIC)
         return MULTIRAIL_REVIVING;
-    if (v->revival.running &&
-        atomic_load_explicit(&v->revival.finished, memory_order_acquire))
-        result = join_attempt(v, peer);
+    struct verbs_revival *a = find_attempt(v, peer);
+    if (a && !atomic_load_explicit(&a->finished, memory_order_acquire))
+        return MULTIRAIL_REVIVING;
+    if (a)
+        result = join_attempt(v, a);
     if (p->base.state == TRIB_PEER_CONNECTED)
         return is_proved(v, peer) && has_inlet(v, p) ? MULTIRAIL_REVIVED : result;
     if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)
         reset_peer(v, peer);
     if (last)
         hasten(p);
-    if (p->base.state != TRIB_PEER_UNKNOWN || v->revival.running ||
-        !trib_deadline_passed(p->revive_at))
+    if (p->base.state != TRIB_PEER_UNKNOWN || !trib_deadline_passed(p->revive_at))
         return result;
     if (trib_verbs_port_is_active(v))
         start_attempt(v, peer);

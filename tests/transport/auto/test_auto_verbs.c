@@ -266,8 +266,10 @@ static void noted_disconnect(struct trib_transport *t, int peer)
 static trib_status_t noted_verbs_open(const struct trib_transport_opts *opts,
                                       struct trib_transport **out)
 {
-    trib_status_t status = trib_verbs_ops.open(opts, out);
+    struct trib_transport_opts alone = *opts;
 
+    alone.params = "reconnect=0"; /* its ops are those of verbs */
+    trib_status_t status = trib_verbs_ops.open(&alone, out);
     if (status == TRIB_OK)
         (*out)->ops = &noted.verbs;
     return status;
@@ -347,7 +349,7 @@ TEST(test_cut, clean, nothing_left)
     struct trib_event e;
     struct pair pair;
 
-    pair_open(&pair, FAR, FAR);
+    pair_open(&pair, FAR ",reconnect=0", FAR ",reconnect=0");
     assert_works(&pair);
     assert_ok(write_from(&pair, 0, 64, 9));
     fake_verbs_cut();
@@ -454,7 +456,7 @@ TEST(test_silence, clean, nothing_left)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(&pair, i);
         pair.cfg.stop_timeout_ms = 2000;
-        assert_ok(trib_transport_open("auto", &opts, &pair.t[i]));
+        assert_ok(trib_transport_open("auto:reconnect=0", &opts, &pair.t[i]));
     }
     assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
     far = of_host(&address, 7);

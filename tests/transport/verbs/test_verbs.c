@@ -538,12 +538,12 @@ static uint32_t receives_of(int size, const char *params)
 TEST(test_receives, clean, nothing_left)
 {
     fake_verbs_reset();
-    assert_int_equal(receives_of(2, "verbs:rails=1"), 4096);
-    assert_int_equal(receives_of(171, "verbs:rails=1"), 4096);
-    assert_int_equal(receives_of(512, "verbs:rails=1"), 511 * 24);
-    assert_int_equal(receives_of(1024, "verbs:rails=1"), 1023 * 24);
-    assert_int_equal(receives_of(4096, "verbs:rails=1"), 32768);
-    assert_int_equal(receives_of(1024, "verbs:rails=1,receives=100"), 100);
+    assert_int_equal(receives_of(2, ALONE ",rails=1"), 4096);
+    assert_int_equal(receives_of(171, ALONE ",rails=1"), 4096);
+    assert_int_equal(receives_of(512, ALONE ",rails=1"), 511 * 24);
+    assert_int_equal(receives_of(1024, ALONE ",rails=1"), 1023 * 24);
+    assert_int_equal(receives_of(4096, ALONE ",rails=1"), 32768);
+    assert_int_equal(receives_of(1024, ALONE ",rails=1,receives=100"), 100);
 }
 
 static int vector_of(int self)
@@ -553,7 +553,7 @@ static int vector_of(int self)
 
     opts.self = self;
     opts.size = 64;
-    assert_status(trib_transport_open("verbs:rails=1", &opts, &pair.t[0]), TRIB_OK);
+    assert_status(trib_transport_open(ALONE ",rails=1", &opts, &pair.t[0]), TRIB_OK);
     pair.t[0]->ops->close(pair.t[0]);
     return fake_verbs_vector();
 }

@@ -17,7 +17,7 @@ TEST(test_refusals, clean, nothing_left)
     struct verbs_address a;
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     memcpy(&a, address.bytes, sizeof(a));
     other = address;
     a.key++;
@@ -44,7 +44,7 @@ TEST(test_reject, clean, nothing_left)
     struct trib_address address;
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     opts->reject = 24;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "reason 24");
     opts->reject = 0;
@@ -63,7 +63,7 @@ TEST(test_other_device, clean, nothing_left)
     struct trib_address address;
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     opts->devices = 2;
     opts->other_device = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST,
@@ -77,7 +77,7 @@ TEST(test_silent_peer, clean, nothing_left)
     struct trib_address address;
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     opts->deaf = true;
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "no answer for 8.0 s");
     opts->deaf = false;
@@ -91,7 +91,7 @@ TEST(test_left, clean, nothing_left)
     struct trib_address address;
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     pair.t[1]->ops->disconnect(pair.t[1], 0);
     connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, "it has disconnected");
     pair_close(&pair);
@@ -104,7 +104,7 @@ TEST(test_one_way, clean, nothing_left)
     struct trib_write w = {.imm = 6};
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     assert_ok(pair.t[0]->ops->connect(pair.t[0], 1, &address));
     assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
     expect_arrival(&pair, 1, 6, 0);
@@ -203,7 +203,7 @@ TEST(test_receives_without_srq, clean, nothing_left)
         opts->max_qp_wr = cases[i].max_qp_wr;
         opts->max_cqe = cases[i].max_cqe;
         many.size = cases[i].size;
-        assert_ok(trib_transport_open("verbs", &many, &t));
+        assert_ok(trib_transport_open(ALONE, &many, &t));
         const struct verbs *v = (const struct verbs *)t;
         assert_int_equal(v->link_receives, cases[i].receives);
         assert_int_equal(v->depth, cases[i].depth);
@@ -258,7 +258,7 @@ TEST(test_ask_again, clean, nothing_left)
     struct trib_write w = {.imm = 8};
     struct pair pair;
 
-    open_apart(&pair, "verbs:connect=rdmacm", &address);
+    open_apart(&pair, ALONE ",connect=rdmacm", &address);
     opts->half_way = true;
     connect_fails(&pair, &address, TRIB_ERR_SYSTEM, "rdma_establish");
     opts->half_way = false;

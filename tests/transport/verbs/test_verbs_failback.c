@@ -140,16 +140,22 @@ static void open_rails(struct pair *pair, const char *text)
     pair_open(pair, text, text);
 }
 
-/* Two devices, whose connections end with the port; 50 messages have passed. */
-static void open_two(struct pair *pair)
+static void be_patient(struct pair *pair)
+{
+    for (int side = 0; side < 2; side++)
+        ((struct multirail *)pair->t[side])->timeout_ns = UINT64_C(60000000000);
+}
+
+/* Devices of one port each, whose connections end with the port. Some messages have
+ * passed. */
+static void open_devices(struct pair *pair, int devices, const char *text)
 {
     struct fake_verbs_opts *fake = fake_verbs_reset();
 
     fake->inline_max = ENTRY;
-
-    fake->devices = 2;
+    fake->devices = devices;
     fake->down_fails = true;
-    open_rails(pair, "verbs");
+    open_rails(pair, text);
     run(pair, 50);
 }
 
@@ -187,23 +193,24 @@ TEST(test_port_returns, clean, nothing_left)
 /* A queue pair that fails is made again, as often as it fails. */
 TEST(test_again_and_again, clean, nothing_left)
 {
-    struct fake_verbs_opts *fake = fake_verbs_reset();
-
-    fake->inline_max = ENTRY;
     struct pair pair;
 
-    fake->devices = 2;
-    open_rails(&pair, "verbs");
-    for (int round = 0; round < 4; round++) {
-        run(&pair, 20 + (uint32_t)round);
-        fake_verbs_fail(round % 2 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_RETRY_EXC_ERR);
-        run(&pair, 20);
-        assert_true(peer_of(&pair, 0)->dead || peer_of(&pair, 0)->generation);
-        await_rails(&pair);
-        assert_int_equal(peer_of(&pair, 0)->generation, peer_of(&pair, 1)->generation);
+    for (int i = 0; i < 4; i++) {
+        open_devices(&pair, 1 + i % 2, i / 2 ? "verbs:connect=gid" : "verbs");
+        be_patient(&pair);
+        for (int round = 0; round < 4; round++) {
+            run(&pair, 20 + (uint32_t)round);
+            fake_verbs_fail(round % 2 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_RETRY_EXC_ERR);
+            run(&pair, 20);
+            assert_true(peer_of(&pair, 0)->dead || peer_of(&pair, 0)->generation);
+            await_rails(&pair);
+            assert_int_equal(peer_of(&pair, 0)->generation,
+                             peer_of(&pair, 1)->generation);
+        }
+        run(&pair, 100);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
-    run(&pair, 100);
-    pair_close(&pair);
 }
 
 /* Rails fail at any time, also while others return. */
@@ -211,14 +218,15 @@ TEST(test_any_time, clean, nothing_left)
 {
     uint32_t drawn = 0;
 
-    for (uint32_t seed = 0; seed < 3; seed++) {
+    for (uint32_t seed = 0; seed < 4; seed++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
 
         fake->inline_max = ENTRY;
         struct pair pair;
-        fake->devices = 4;
+        fake->devices = seed < 3 ? 4 : 1;
         fake->srq_errno = seed == 2 ? EOPNOTSUPP : 0;
-        open_rails(&pair, seed == 1 ? "verbs:connect=gid" : "verbs");
+        open_rails(&pair, seed % 3 == 1 ? "verbs:connect=gid" : "verbs");
+        be_patient(&pair);
         for (int failures = 0; failures < 8;) {
             run(&pair, 1 + draw_u32((struct trib_rng){.seed = seed}, drawn++) % 300);
             const unsigned lost = peer_of(&pair, 0)->dead | peer_of(&pair, 0)->failing |
@@ -228,46 +236,6 @@ TEST(test_any_time, clean, nothing_left)
             fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
             failures++;
         }
-        await_rails(&pair);
-        run(&pair, 100);
-        pair_close(&pair);
-        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
-    }
-}
-
-static void be_patient(struct pair *pair)
-{
-    for (int side = 0; side < 2; side++)
-        ((struct multirail *)pair->t[side])->timeout_ns = UINT64_C(60000000000);
-}
-
-/* All ports are down for a while: the job continues over the ports that return. */
-TEST(test_last_rail, clean, nothing_left)
-{
-    static const char *const texts[] = {"verbs", "verbs:connect=gid"};
-
-    for (int i = 0; i < 4; i++) {
-        struct fake_verbs_opts *fake = fake_verbs_reset();
-
-        fake->inline_max = ENTRY;
-        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-        struct pair pair;
-        fake->devices = 2;
-        fake->down_fails = true;
-        open_rails(&pair, texts[i / 2]);
-        be_patient(&pair);
-        run(&pair, 50);
-        fake_verbs_port(0, 1, false);
-        if (i % 2)
-            run(&pair, 100);
-        fake_verbs_port(1, 1, false);
-        while (!(peer_of(&pair, 0)->stranded_at && peer_of(&pair, 1)->stranded_at) &&
-               !trib_deadline_passed(until))
-            step(&pair);
-        assert_true(peer_of(&pair, 0)->stranded_at && peer_of(&pair, 1)->stranded_at);
-        fake_verbs_port(1, 1, true);
-        run(&pair, 100);
-        fake_verbs_port(0, 1, true);
         await_rails(&pair);
         run(&pair, 100);
         pair_close(&pair);
@@ -286,15 +254,56 @@ static void strand(struct pair *pair)
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     bool both = false;
 
-    for (int device = 0; device < 2; device++)
+    for (int device = 0; device < ((struct multirail *)pair->t[0])->n; device++)
         fake_verbs_port(device, 1, false);
     while (!both && !trib_deadline_passed(until)) {
         step(pair);
         both = true;
-        for (int side = 0; side < 2; side++)
-            both &= peer_of(pair, side)->stranded_at && peer_of(pair, side)->dead == 3;
+        for (int side = 0; side < 2; side++) {
+            const struct multirail_peer *p = peer_of(pair, side);
+            both &= p->stranded_at && p->dead == multirail_all(p);
+        }
     }
     assert_true(both);
+}
+
+/* All ports are down for a while: the job continues over the ports that return. */
+TEST(test_last_rail, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs", "verbs:connect=gid"};
+    struct pair pair;
+
+    for (int i = 0; i < 6; i++) {
+        const int devices = 1 + (i >= 2);
+        open_devices(&pair, devices, texts[i % 2]);
+        be_patient(&pair);
+        if (i >= 4) {
+            fake_verbs_port(0, 1, false);
+            run(&pair, 100);
+        }
+        strand(&pair);
+        fake_verbs_port(devices - 1, 1, true);
+        run(&pair, 100);
+        fake_verbs_port(0, 1, true);
+        await_rails(&pair);
+        run(&pair, 100);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* With reconnect=0 the failure of the only connection is the loss of the peer. */
+TEST(test_no_reconnect, clean, nothing_left)
+{
+    struct pair pair;
+
+    (void)fake_verbs_reset();
+    pair_open(&pair, "verbs:reconnect=0", "verbs:reconnect=0");
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &(struct trib_write){.imm = 7}));
+    expect_loss(&pair, 0, "retries exceeded");
+    assert_false(pair_has_logged(&pair, "connect again"));
+    pair_close(&pair);
 }
 
 /* The only port that came back goes down again before a message was acknowledged. */
@@ -302,7 +311,7 @@ TEST(test_flaps, clean, nothing_left)
 {
     struct pair pair;
 
-    open_two(&pair);
+    open_devices(&pair, 2, "verbs");
     be_patient(&pair);
     for (int flap = 0; flap < 2; flap++) {
         const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -327,17 +336,19 @@ TEST(test_last_rail_failed_often, clean, nothing_left)
 {
     struct pair pair;
 
-    open_two(&pair);
-    for (int side = 0; side < 2; side++) {
-        ((struct multirail *)pair.t[side])->timeout_ns = UINT64_C(5000000000);
-        for (int device = 0; device < 2; device++)
-            inner_of_side(&pair, side, device)->peers[!side].pause_ms = 30000;
+    for (int n = 1; n <= 2; n++) {
+        open_devices(&pair, n, "verbs");
+        for (int side = 0; side < 2; side++) {
+            ((struct multirail *)pair.t[side])->timeout_ns = UINT64_C(5000000000);
+            for (int device = 0; device < n; device++)
+                inner_of_side(&pair, side, device)->peers[!side].pause_ms = 30000;
+        }
+        strand(&pair);
+        for (int device = 0; device < n; device++)
+            fake_verbs_port(device, 1, true);
+        run(&pair, 100);
+        pair_close(&pair);
     }
-    strand(&pair);
-    for (int device = 0; device < 2; device++)
-        fake_verbs_port(device, 1, true);
-    run(&pair, 100);
-    pair_close(&pair);
 }
 
 /* The peer's connection ends while this rank connects: the rail is tried again. */
@@ -358,8 +369,8 @@ TEST(test_inlet_ends_meanwhile, clean, nothing_left)
     assert_int_equal(peer_of(&pair, 0)->dead, 2);
     fake_verbs_port(1, 1, true);
     v = inner_of_side(&pair, 0, 1);
-    const struct verbs_revival *a = &v->revival;
-    while (!(a->running && a->finished && a->connected)) {
+    const struct verbs_revival *a = &v->revivals[0];
+    while (!(a->running && a->finished && a->result == VERBS_ATTEMPT_CONNECTED)) {
         if (!a->running || a->finished)
             poll_one(&pair, 0);
         poll_one(&pair, 1);
@@ -375,22 +386,54 @@ TEST(test_inlet_ends_meanwhile, clean, nothing_left)
     pair_close(&pair);
 }
 
+/* One side computes without polling, while the other has lost the only connection and
+ * asks for another one: the time that it waits begins again with each answer. In half
+ * of the cases the notice that the connection has ended gets lost. */
+TEST(test_peer_computes, clean, nothing_left)
+{
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        open_devices(&pair, 1, i / 2 ? "verbs:connect=gid" : "verbs");
+        be_patient(&pair);
+        fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+        send_one(&pair, 0);
+        while (!peer_of(&pair, 0)->stranded_at)
+            poll_one(&pair, 0);
+        struct verbs *v = inner_of_side(&pair, 1, 0);
+        for (int answers = 0; answers < 3; answers++) {
+            const uint64_t since = peer_of(&pair, 0)->stranded_at;
+            while (peer_of(&pair, 0)->stranded_at == since)
+                poll_one(&pair, 0);
+            pthread_mutex_lock(&v->links);
+            v->peers[0].gone &= i % 2 == 0;
+            pthread_mutex_unlock(&v->links);
+        }
+        run(&pair, 100);
+        await_rails(&pair);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
 /* No port comes back: the peer is lost after the limit. */
 TEST(test_no_rail_returns, clean, nothing_left)
 {
     struct trib_event e;
     struct pair pair;
 
-    open_two(&pair);
-    for (int device = 0; device < 2; device++)
-        fake_verbs_port(device, 1, false);
-    send_one(&pair, 0);
-    send_one(&pair, 0);
-    do
-        assert_int_equal(pair_await(&pair, 0, &e), 1);
-    while (e.kind != TRIB_EVENT_PEER_LOST);
-    contains(e.why, "retries exceeded");
-    pair_close(&pair);
+    for (int n = 1; n <= 2; n++) {
+        open_devices(&pair, n, "verbs");
+        for (int device = 0; device < n; device++)
+            fake_verbs_port(device, 1, false);
+        send_one(&pair, 0);
+        send_one(&pair, 0);
+        do
+            assert_int_equal(pair_await(&pair, 0, &e), 1);
+        while (e.kind != TRIB_EVENT_PEER_LOST);
+        contains(e.why, "retries exceeded");
+        pair_close(&pair);
+    }
 }
 
 /* Memory that was imported while a rail was lost is reached over it once it is back. */
@@ -439,7 +482,8 @@ TEST(test_close_meanwhile, clean, nothing_left)
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     const struct verbs_revival *a[2];
     for (int i = 0; i < 2; i++)
-        a[i] = &((struct verbs *)((struct multirail *)pair.t[0])->inner[i])->revival;
+        a[i] =
+            &((struct verbs *)((struct multirail *)pair.t[0])->inner[i])->revivals[0];
     while (!a[0]->running && !a[1]->running && !trib_deadline_passed(until))
         step(&pair);
     assert_true(a[0]->running || a[1]->running);

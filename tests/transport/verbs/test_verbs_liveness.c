@@ -18,7 +18,7 @@ static void open_far(struct pair *pair, int stop_timeout_ms)
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts opts = pair_opts(pair, i);
         pair->cfg.stop_timeout_ms = stop_timeout_ms;
-        assert_ok(trib_transport_open("verbs", &opts, &pair->t[i]));
+        assert_ok(trib_transport_open(ALONE, &opts, &pair->t[i]));
     }
     assert_ok(pair->t[1]->ops->address(pair->t[1], &address));
     memcpy(&a, address.bytes, sizeof(a));

@@ -103,7 +103,7 @@ TEST(test_manager_fails, clean, nothing_left)
     struct verbs_address a;
     struct pair pair;
 
-    open_apart(&pair, "verbs", &address);
+    open_apart(&pair, ALONE, &address);
     opts->address_errors = true;
     shut = address;
     memcpy(&a, address.bytes, sizeof(a));
@@ -238,8 +238,8 @@ static void open_two(struct pair *pair, struct trib_address *address)
     memset(pair, 0, sizeof(*pair));
     for (int i = 0; i < 2; i++) {
         struct trib_transport_opts o = pair_opts(pair, i);
-        assert_ok(trib_transport_open(i ? "verbs:connect=gid,device=fake1"
-                                        : "verbs:connect=gid,device=fake0",
+        assert_ok(trib_transport_open(i ? BY_GID ",device=fake1"
+                                        : BY_GID ",device=fake0",
                                       &o, &pair->t[i]));
     }
     assert_ok(pair->t[1]->ops->address(pair->t[1], address));

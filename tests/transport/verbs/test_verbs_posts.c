@@ -69,12 +69,13 @@ static void expect_done(struct large *l, uint64_t token)
 
 /* Frames of zero-copy payload: after the first two, one frame of eight is signalled.
  * The device executes nothing until the last one is posted. */
-static void count_frames(size_t payload, int frames, struct fake_verbs_counts expected)
+static void count_frames(const char *text, size_t payload, int frames,
+                         struct fake_verbs_counts expected)
 {
     struct large l;
 
     (void)fake_verbs_reset();
-    open_large(&l, "verbs:depth=256", HUGE_LEN);
+    open_large(&l, text, HUGE_LEN);
     const struct fake_verbs_counts before = fake_verbs_posted();
     fake_verbs_hold(true);
     for (int i = 0; i < frames; i++) {
@@ -99,10 +100,15 @@ static void count_frames(size_t payload, int frames, struct fake_verbs_counts ex
 
 TEST(test_counts_of_frames, clean, nothing_left)
 {
-    count_frames(0, 64, (struct fake_verbs_counts){64, 64, 2, 64});
-    count_frames(LONG, 65, (struct fake_verbs_counts){130, 65, 9, 65});
-    count_frames(HUGE_LEN, 1, (struct fake_verbs_counts){2, 1, 1, 1});
-    count_frames(HUGE_LEN, 9, (struct fake_verbs_counts){18, 9, 2, 9});
+    static const char *const texts[] = {"verbs:depth=256", ALONE ",depth=256"};
+
+    for (int i = 0; i < 2; i++) {
+        const char *text = texts[i];
+        count_frames(text, 0, 64, (struct fake_verbs_counts){64, 64, 2, 64});
+        count_frames(text, LONG, 65, (struct fake_verbs_counts){130, 65, 9, 65});
+        count_frames(text, HUGE_LEN, 1, (struct fake_verbs_counts){2, 1, 1, 1});
+        count_frames(text, HUGE_LEN, 9, (struct fake_verbs_counts){18, 9, 2, 9});
+    }
 }
 
 /* No WRITE_DONE before the write is done, and each one in order: also of the requests
@@ -112,7 +118,7 @@ TEST(test_completions_in_order, clean, nothing_left)
     struct large l;
     struct trib_event e;
 
-    open_large(&l, "verbs", LONG);
+    open_large(&l, ALONE, LONG);
     for (int n = 1; n <= 20; n++) {
         fake_verbs_hold(true);
         for (int i = 0; i < n; i++) {
@@ -137,7 +143,7 @@ TEST(test_sleep_after_a_burst, clean, nothing_left)
     struct trib_event e[8];
     int done = 0;
 
-    open_large(&l, "verbs", LONG);
+    open_large(&l, ALONE, LONG);
     const struct trib_transport_ops *ops = l.pair.t[0]->ops;
     fake_verbs_hold(true);
     for (int i = 0; i < 3; i++) {
@@ -169,7 +175,7 @@ TEST(test_short_queue, clean, nothing_left)
     uint32_t frames = 0, arrived = 0;
     bool payload_posted = false;
 
-    open_large(&l, "verbs:depth=16", LONG);
+    open_large(&l, ALONE ",depth=16", LONG);
     for (int i = 0; i < 1000; i++) {
         fake_verbs_hold(i % 100 < 50);
         if (!payload_posted && write_payload(&l, LONG, posted) == TRIB_OK) {
@@ -202,7 +208,7 @@ TEST(test_slow_reader, clean, nothing_left)
     struct trib_event e;
     uint64_t posted = 0, done = 0;
 
-    open_large(&l, "verbs:depth=16", LONG);
+    open_large(&l, ALONE ",depth=16", LONG);
     for (int i = 0; i < 200; i++) {
         fake_verbs_hold(true);
         while (pair_write(&l.pair, SHORT, (uint32_t)posted) == TRIB_OK)
@@ -226,7 +232,7 @@ TEST(test_quiet_write_alone, clean, nothing_left)
         struct large l;
         struct trib_event e;
         (void)fake_verbs_reset();
-        open_large(&l, "verbs", LONG);
+        open_large(&l, ALONE, LONG);
         memset(l.source, 7, LONG);
         assert_ok(write_payload(&l, LONG, 1));
         assert_int_equal(l.target[LONG - 1], 0);
@@ -249,7 +255,7 @@ TEST(test_refused_lists, clean, nothing_left)
     for (int taken = 0; taken < 2; taken++) {
         struct large l;
         (void)fake_verbs_reset();
-        open_large(&l, "verbs", LONG);
+        open_large(&l, ALONE, LONG);
         memset(l.source, 7, LONG);
         assert_ok(write_payload(&l, LONG, 1));
         fake_verbs_refuse(taken);
@@ -268,7 +274,7 @@ TEST(test_refused_in_poll, clean, nothing_left)
 {
     struct large l;
 
-    open_large(&l, "verbs", LONG);
+    open_large(&l, ALONE, LONG);
     assert_ok(write_payload(&l, LONG, 1));
     fake_verbs_refuse(0);
     expect_loss(&l.pair, 0, "cannot be posted: Cannot allocate memory");
@@ -294,7 +300,7 @@ TEST(test_wakes_between, clean, nothing_left)
     uint64_t done = 0;
     uint32_t frames = 0, arrived = 0;
 
-    open_large(&l, "verbs:depth=16", LONG);
+    open_large(&l, ALONE ",depth=16", LONG);
     assert_int_equal(pthread_create(&thread, NULL, wake_often, &l), 0);
     while (frames < 500) {
         if (write_payload(&l, LONG, frames) == TRIB_OK) {
@@ -335,7 +341,7 @@ static void open_trio(struct trio *x)
     for (int i = 0; i < 3; i++) {
         struct trib_transport_opts opts = pair_opts(&x->common, i);
         opts.size = 3;
-        assert_ok(trib_transport_open("verbs", &opts, &x->t[i]));
+        assert_ok(trib_transport_open(ALONE, &opts, &x->t[i]));
         assert_ok(x->t[i]->ops->address(x->t[i], &address[i]));
     }
     assert_ok(x->t[0]->ops->alloc(x->t[0], LONG, &mem, &x->from));
@@ -401,7 +407,7 @@ TEST(test_counts_after_a_sleep, clean, nothing_left)
     struct large l;
     struct trib_event e[16];
 
-    open_large(&l, "verbs", LONG);
+    open_large(&l, ALONE, LONG);
     const struct trib_transport_ops *ops = l.pair.t[0]->ops;
     ops->arm(l.pair.t[0]);
     assert_int_equal(ops->poll(l.pair.t[0], e, 16), 0);
@@ -428,7 +434,7 @@ TEST(test_peer_leaves_after_all, clean, nothing_left)
 {
     struct large l;
 
-    open_large(&l, "verbs", LONG);
+    open_large(&l, ALONE, LONG);
     fake_verbs_hold(true);
     for (int i = 0; i < 6; i++) {
         assert_ok(write_payload(&l, LONG, (uint64_t)i));
@@ -450,7 +456,7 @@ TEST(test_fails_after_some, clean, nothing_left)
     for (int good = 0; good < 12; good++) {
         struct large l;
         (void)fake_verbs_reset();
-        open_large(&l, "verbs", LONG);
+        open_large(&l, ALONE, LONG);
         for (int i = 0; i < good; i++) {
             assert_ok(write_payload(&l, LONG, (uint64_t)i));
             assert_ok(write_entry(&l, ENTRY, 1));
@@ -475,7 +481,7 @@ TEST(test_refused_pieces, clean, nothing_left)
     for (int taken = 0; taken < 12; taken++) {
         struct large l;
         fake_verbs_reset()->message_max = 4096;
-        open_large(&l, "verbs", LONG);
+        open_large(&l, ALONE, LONG);
         assert_ok(write_payload(&l, 4096, 1));
         fake_verbs_refuse(1 + taken);
         const struct trib_write w = {

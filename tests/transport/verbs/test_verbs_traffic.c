@@ -18,7 +18,7 @@ static void open_by(struct pair *pair, const char *way, const char *more)
 {
     char text[200];
 
-    snprintf(text, sizeof(text), "verbs:%s%s", way, more);
+    snprintf(text, sizeof(text), ALONE ",%s%s", way, more);
     pair_open(pair, text, text);
     assert_ok(pair_write(pair, 8, 7));
     expect_arrival(pair, 1, 7, 8);
@@ -206,7 +206,7 @@ TEST(test_message_size, clean, nothing_left)
         struct trib_blob region[2];
         struct pair pair = {0};
         char text[40];
-        snprintf(text, sizeof(text), "verbs:%s", ways[i % 2]);
+        snprintf(text, sizeof(text), ALONE ",%s", ways[i % 2]);
         for (int k = 0; k < 2; k++) {
             opts->message_max = k == i / 2 ? 1 << 30 : 1024;
             struct trib_transport_opts side = pair_opts(&pair, k);

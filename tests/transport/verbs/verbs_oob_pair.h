@@ -8,7 +8,7 @@
 #include "tests/transport/verbs/verbs_pair.h"
 #include "transport/verbs/verbs.h"
 
-#define BY_GID "verbs:connect=gid"
+#define BY_GID ALONE ",connect=gid"
 
 static inline struct verbs *inside(struct pair *pair, int side)
 {

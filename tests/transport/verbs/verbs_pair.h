@@ -8,9 +8,12 @@
 #include "tests/harness/fake_verbs.h"
 #include "tests/transport/pair.h"
 
+/* A single device is opened without rails above it. */
+#define ALONE "verbs:reconnect=0"
+
 static inline void open_pair(struct pair *pair)
 {
-    pair_open(pair, "verbs", "verbs");
+    pair_open(pair, ALONE, ALONE);
 }
 
 /* The next event of a side, which must be this loss. */
@@ -67,7 +70,7 @@ static inline void open_with_secrets(struct pair *pair, const char *text,
 }
 
 static inline void connect_fails(struct pair *pair, const struct trib_address *address,
-                          trib_status_t expected, const char *words)
+                                 trib_status_t expected, const char *words)
 {
     trib_error_clear(&pair->err);
     assert_status(pair->t[0]->ops->connect(pair->t[0], 1, address), expected);

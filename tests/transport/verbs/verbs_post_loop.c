@@ -16,7 +16,7 @@ static void must(trib_status_t status)
         exit(1);
 }
 
-static struct trib_transport *open_side(int self)
+static struct trib_transport *open_side(int self, const char *text)
 {
     static struct trib_config cfg = {.window = 8, .stop_timeout_ms = 300};
     static struct trib_error err;
@@ -25,7 +25,7 @@ static struct trib_transport *open_side(int self)
     const struct trib_transport_opts opts = {
         .self = self, .size = 2, .params = "", .cfg = &cfg, .log = &log, .err = &err};
 
-    must(trib_transport_open("verbs", &opts, &t));
+    must(trib_transport_open(text, &opts, &t));
     return t;
 }
 
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 
     (void)fake_verbs_reset();
     for (int i = 0; i < 2; i++) {
-        t[i] = open_side(i);
+        t[i] = open_side(i, argc > 3 ? argv[3] : "verbs");
         must(t[i]->ops->address(t[i], &address[i]));
         must(t[i]->ops->alloc(t[i], payload + 4096, &mem, &region[i]));
     }
