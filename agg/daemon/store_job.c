@@ -88,12 +88,12 @@ static void *serve(void *arg)
     store_thread_rest(&job->threads[0]);
     const bool well = has_ended_well(job);
     stop_more(job, job->n_threads);
+    store_thread_end(&job->threads[0]); /* the ranks do not wait for the disk */
     if (atomic_load(&job->draining) && !well) /* ranks may continue later */
         store_keeper_last(job->keeper);
     store_keeper_free(job->keeper);
     job->keeper = NULL;
     drop_snapshots(job, well);
-    store_thread_end(&job->threads[0]);
     atomic_store(&job->over, true);
     (void)!write(fd, &one, sizeof(one));
     return NULL;

@@ -23,6 +23,9 @@ enum {
     PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
                      * times the last duration */
     PAUSES = 3,
+    LAST_PAUSE_MS =
+        100, /* before a last snapshot that failed is tried again; doubles */
+    LAST_TRIES = 7, /* within about 6 s */
 };
 
 /* Snapshot state of one vector. */
@@ -458,26 +461,46 @@ bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick
     return ended;
 }
 
-void store_keeper_last(struct store_keeper *keeper)
+/* Write all changes since the last snapshots; false: some failed. */
+static bool write_changes(struct store_keeper *keeper)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
     const uint32_t n = trib_store_table_size(keeper->table);
     struct store_kept kept = {.err = {0}};
+    bool well = true;
 
-    if (!keeper->opts->archive || !grow(keeper))
-        return;
-    pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
     for (uint32_t i = 0; i <= n; i++) {
         if (keeper->busy) {
             archive_wait(keeper->opts->archive, &keeper->task);
+            trib_error_clear(&kept.err);
             (void)end(keeper, NULL, &kept);
+            well &= kept.err.status == TRIB_OK;
         }
         what.vector = i;
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
             continue;
-        if (begin(keeper, keeper->opts->ranks, &what, &kept.err) != TRIB_OK)
-            log_failure(keeper, &kept.err);
         trib_error_clear(&kept.err);
+        if (begin(keeper, keeper->opts->ranks, &what, &kept.err) == TRIB_OK)
+            continue;
+        log_failure(keeper, &kept.err);
+        well = false;
+    }
+    return well;
+}
+
+/* Other stores may end now, too, and free their memory and descriptors. */
+void store_keeper_last(struct store_keeper *keeper)
+{
+    int pause_ms = LAST_PAUSE_MS;
+
+    if (!keeper->opts->archive || !grow(keeper))
+        return;
+    pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
+    for (int i = 0; !write_changes(keeper) && i < LAST_TRIES - 1; i++) {
+        nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000,
+                                     .tv_nsec = pause_ms % 1000 * 1000000L},
+                  NULL);
+        pause_ms *= 2;
     }
     pthread_mutex_unlock(&keeper->mutex);
 }

@@ -68,7 +68,8 @@ bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick
                        struct store_kept *out);
 
 /** store_keeper_last - write all changes since the last snapshots and wait for
- * completion. No other thread may use the store any longer. */
+ * completion; failed ones are tried again for some seconds. No other thread may use the
+ * store any longer. */
 void store_keeper_last(struct store_keeper *keeper);
 
 /** store_keeper_found - record the existing snapshot of a vector. */

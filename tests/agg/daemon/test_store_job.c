@@ -3,7 +3,8 @@
  * A store in tribd. A store whose first rank joins without memory ends unless the rank
  * returns. A store that has ended takes no rank. A rank's copy that replaces a vector
  * ends the pulls that wait for its version. A shutdown writes a snapshot again that an
- * operator has removed.
+ * operator has removed, and tries failed ones again. The ranks of a store that is ended
+ * do not wait for the disk.
  *
  * A restore whose rank was lost does not undo the pushes that follow. A push that
  * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
@@ -41,6 +42,13 @@ static bool is_done(struct archive *archive, const struct archive_task *task)
     return !atomic_load(&disk_hangs) && archive_is_done(archive, task);
 }
 
+static void wait_for_disk(struct archive *archive, const struct archive_task *task)
+{
+    while (atomic_load(&disk_hangs))
+        usleep(1000);
+    archive_wait(archive, task);
+}
+
 /* Restore, and push the next number of rank 0 before the restore is noted. */
 static trib_status_t put(struct trib_store_table *table, uint32_t vector,
                          const struct trib_store_image *image,
@@ -58,6 +66,7 @@ static trib_status_t put(struct trib_store_table *table, uint32_t vector,
 
 #define trib_store_peer_create(opts, out) create_peer(opts, out)
 #define archive_is_done(archive, task) is_done(archive, task)
+#define archive_wait(archive, task) wait_for_disk(archive, task)
 #define trib_store_put(table, vector, image, tick, err) \
     put(table, vector, image, tick, err)
 #define STORE_JOB_KEEP_MS (uint64_t) keep_ms
@@ -74,6 +83,7 @@ struct rig {
     struct store_job *job;
     struct archive *archive; /* or NULL */
     uint64_t every_pushes; /* between two snapshots; 0: none */
+    struct trib_quota quota;
     char folder[400]; /* of snapshots; or "" */
     int wake_fd;
 };
@@ -102,6 +112,7 @@ static void rig_open(struct rig *rig, uint32_t ranks)
     assert_status(store_turns_create(1, &rig->turns), TRIB_OK);
     const struct store_job_opts opts = {.ranks = ranks,
                                         .threads = 1,
+                                        .quota = &rig->quota,
                                         .metrics = rig->metrics,
                                         .id = 1,
                                         .wake_fd = rig->wake_fd,
@@ -385,6 +396,55 @@ TEST(test_forgotten)
     assert_int_equal(archive_version(rig.archive, &key), 0);
     shut_down(&rig);
     assert_int_equal(archive_version(rig.archive, &key), 2);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+static uint64_t failures(const struct rig *rig)
+{
+    struct trib_snapshots_view view;
+
+    archive_view(rig->archive, &view);
+    free(view.rows);
+    return view.failures;
+}
+
+/* Memory for the copy is missing at first. */
+TEST(test_last_snapshot_again)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&rig.quota.most, trib_quota_held_mt(&rig.quota));
+    store_job_drain(rig.job);
+    store_job_end(rig.job, "a shutdown");
+    while (!failures(&rig) && !store_job_reap(rig.job))
+        usleep(1000);
+    atomic_store(&rig.quota.most, 0);
+    ends(&rig, "a shutdown");
+    assert_int_equal(archive_version(rig.archive, &key), 3);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+TEST(test_end_while_the_disk_hangs)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    atomic_store(&disk_hangs, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    while (!is_busy(&rig))
+        usleep(1000);
+    store_job_end(rig.job, "kicked");
+    const trib_status_t st = trib_session_take_wait(r.session, until, &r.m);
+    atomic_store(&disk_hangs, false);
+    assert_status(st, TRIB_ERR_ABORTED);
+    assert_non_null(strstr(trib_error_text(&r.err), "kicked"));
     trib_session_free(r.session);
     end_saved(&rig);
 }
