@@ -46,28 +46,6 @@ static bool is_attached(const struct archive *a, struct trib_error *err)
     return false;
 }
 
-/* Choose the number of the replaced file, or a new number. Files that are to be deleted
- * must make room first. */
-static trib_status_t choose_number(struct archive *a, struct archive_task *task,
-                                   uint64_t *out)
-{
-    trib_status_t st;
-
-    pthread_mutex_lock(&a->mutex);
-    while ((st = archive_check_room(a, task)) != TRIB_OK && a->n_gone) {
-        trib_error_clear(&task->err);
-        if (!archive_delete_one(a))
-            pthread_cond_wait(&a->wake, &a->mutex);
-    }
-    const struct archive_file *f = archive_find(a, &task->key);
-    *out = f ? f->number : a->last_number + 1;
-    if (st == TRIB_OK && !f)
-        a->last_number++;
-    task->number = *out;
-    pthread_mutex_unlock(&a->mutex);
-    return st;
-}
-
 static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t n)
 {
     uint64_t synced = 0;
@@ -171,20 +149,19 @@ static void say_failed(const struct archive *a, struct archive_task *task, bool 
 static void write_task(struct archive *a, struct archive_task *task)
 {
     char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
-    uint64_t number;
     bool placed;
 
     assert(task->writes && task->bytes);
-    if (!is_attached(a, &task->err) || choose_number(a, task, &number) != TRIB_OK)
+    if (!task->admitted || !is_attached(a, &task->err))
         return;
-    archive_name_file(part, number, ARCHIVE_PART);
-    archive_name_file(whole, number, "");
+    archive_name_file(part, task->number, ARCHIVE_PART);
+    archive_name_file(whole, task->number, "");
     trib_snapshot_seal(task->bytes, task->n);
     const bool well = replace(a, task, part, whole, &placed);
     if (!well && !task->err.status)
         say_failed(a, task, placed);
     if (placed)
-        note(a, task, number);
+        note(a, task, task->number);
 }
 
 /* Reading -------------------------------------------------------------------------- */
@@ -277,18 +254,61 @@ static void read_task(struct archive *a, struct archive_task *task)
 
 /* The threads ---------------------------------------------------------------------- */
 
+/* Choose the number of the replaced file, or a new number, if there is room. A thread
+ * does not wait for room: a user whose files are being deleted would occupy all. */
+static void admit(struct archive *a, struct archive_task *task)
+{
+    const struct archive_file *f = archive_find(a, &task->key);
+
+    if (archive_check_room(a, task) != TRIB_OK)
+        return;
+    if (!f && a->last_number == ARCHIVE_NUMBER_MAX) {
+        char name[ARCHIVE_NAME_BYTES];
+        archive_name_file(name, a->last_number, "");
+        (void)trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                        "no snapshot can follow %.300s/%s, which has the highest "
+                        "number: rename that file, and restart tribd",
+                        a->folder, name);
+        return;
+    }
+    task->number = f ? f->number : ++a->last_number;
+    task->admitted = true;
+}
+
+/* Measure the free space, or delete a file; return false if there is nothing to do, or
+ * another thread does it: a disk that hangs there must not stop all threads. */
+static bool do_chore(struct archive *a)
+{
+    if (a->chore)
+        return false;
+    a->chore = true;
+    const bool did = archive_measure(a) || archive_delete_one(a);
+    a->chore = false;
+    if (did)
+        pthread_cond_broadcast(&a->wake);
+    return did;
+}
+
+static bool must_stay(const struct archive *a)
+{
+    return !a->stop || a->first || archive_has_deletions(a);
+}
+
 /* Wait for a task. Snapshots expire while idle. A file is deleted before each task:
  * there may always be another one. */
 static bool wait_for_task(struct archive_thread *t)
 {
     struct archive *a = t->archive;
-    bool did = archive_measure(a) || archive_delete_one(a);
+    bool did = do_chore(a);
 
-    while (!(t->task = archive_take_turn(a)) && (!a->stop || a->first || a->n_gone)) {
-        if (!did && !trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(EXPIRE_MS)))
+    while (!(t->task = archive_take_turn(a)) && must_stay(a)) {
+        const int ms = a->n_gone ? ARCHIVE_RETRY_MS : EXPIRE_MS;
+        if (!did && !trib_cond_wait(&a->wake, &a->mutex, trib_deadline_ms(ms)))
             archive_expire(a);
-        did = archive_measure(a) || archive_delete_one(a);
+        did = do_chore(a);
     }
+    if (t->task && t->task->writes)
+        admit(a, t->task);
     return t->task;
 }
 
@@ -335,8 +355,7 @@ void archive_give(struct archive *a, struct archive_task *task)
     assert(!task->writes || task->bytes);
     pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
-    task->done = task->noted = false;
-    task->number = 0;
+    task->done = task->noted = task->admitted = false;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;

@@ -50,7 +50,8 @@ struct archive_task {
     struct trib_snapshot *snapshot; /* receives the result of a read */
     struct trib_error err; /* status 0: success */
     uint64_t took_ns; /* time on an archive thread */
-    uint64_t number; /* of the file that it writes; 0: not chosen yet */
+    uint64_t number; /* of the file that it writes, if it is admitted */
+    bool admitted; /* there is room for the file, which counts from now on */
     bool noted; /* the file is listed */
     bool done; /* archive_is_done */
 };

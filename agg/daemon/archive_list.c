@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* List of snapshots: contents, limits and queries. */
+/* List of snapshots: contents, deletions and queries. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agg/daemon/archive_parts.h"
-#include "agg/daemon/quotas.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/text.h"
@@ -74,25 +72,20 @@ struct archive_file *archive_append(struct archive *a)
     return &a->files[a->n++];
 }
 
-/* Delete a file that is not listed. A file that cannot be deleted still counts. */
-static bool delete_file(const struct archive *a, uint64_t number)
+/* Delete a file that is not listed; again: a failure was logged before. */
+static bool delete_file(const struct archive *a, uint64_t number, bool again)
 {
     char name[ARCHIVE_NAME_BYTES];
 
     archive_name_file(name, number, "");
     if (unlinkat(a->folder_fd, name, 0) == 0 || errno == ENOENT)
         return true;
-    trib_log(a->log, TRIB_LOG_WARN, "tribd",
-             "cannot remove %.300s/%s: %m; remove it, or tribd will list this "
-             "snapshot again after a restart",
-             a->folder, name);
+    if (!again)
+        trib_log(a->log, TRIB_LOG_WARN, "tribd",
+                 "cannot remove %.300s/%s: %m; trying again every %d s; a tribd that "
+                 "starts while the file exists will list this snapshot again",
+                 a->folder, name, ARCHIVE_RETRY_MS / 1000);
     return false;
-}
-
-static void count_left(struct archive *a, uint64_t bytes)
-{
-    a->n_other++;
-    a->other_bytes += archive_on_disk(a, bytes);
 }
 
 /* Remove an entry. A thread of the archive deletes the file without the mutex, because
@@ -121,105 +114,63 @@ static bool is_written(const struct archive *a, uint64_t number)
 {
     for (uint32_t i = 0; i < a->n_threads; i++) {
         const struct archive_task *task = a->threads[i].task;
-        if (task && task->writes && task->number == number)
+        if (task && task->admitted && task->number == number)
             return true;
     }
     return false;
 }
 
+/* Return the file to delete next; NULL: none. */
+static const struct archive_gone *next_gone(const struct archive *a)
+{
+    const uint64_t now_ns = trib_now_ns();
+
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        if (now_ns >= a->gone[i].retry_ns && !is_written(a, a->gone[i].number))
+            return &a->gone[i];
+    return NULL;
+}
+
+/* A file that cannot be deleted still counts. */
 bool archive_delete_one(struct archive *a)
 {
-    uint32_t i = 0;
+    const struct archive_gone *next = next_gone(a);
 
-    while (i < a->n_gone && is_written(a, a->gone[i].number))
-        i++;
-    if (a->deletes || i == a->n_gone)
+    if (!next)
         return false;
-    a->deletes = true;
-    const struct archive_gone file = a->gone[i];
+    const struct archive_gone file = *next;
     pthread_mutex_unlock(&a->mutex);
-    const bool deleted = delete_file(a, file.number);
+    const bool deleted = delete_file(a, file.number, file.failed);
     pthread_mutex_lock(&a->mutex);
-    a->deletes = false;
-    archive_keep(a, file.number); /* its index may have changed */
-    if (!deleted)
-        count_left(a, file.bytes);
-    pthread_cond_broadcast(&a->wake);
+    if (deleted)
+        archive_keep(a, file.number); /* its index may have changed */
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        if (!deleted && a->gone[i].number == file.number) {
+            a->gone[i].failed = true;
+            a->gone[i].retry_ns = trib_deadline_ms(ARCHIVE_RETRY_MS);
+        }
     return true;
+}
+
+bool archive_has_deletions(const struct archive *a)
+{
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        if (!a->gone[i].retry_ns)
+            return true;
+    return false;
+}
+
+void archive_retry_deletions(struct archive *a)
+{
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        a->gone[i].retry_ns = 0;
+    pthread_cond_broadcast(&a->wake);
 }
 
 uint64_t archive_on_disk(const struct archive *a, uint64_t bytes)
 {
     assert(a->block);
     return trib_max((bytes + a->block - 1) / a->block, 1) * a->block;
-}
-
-/* Disk usage of the directory. */
-struct load {
-    uint64_t bytes;
-    uint32_t files;
-};
-
-/* Return the load of a user; NULL: of all users. Running writes and files to delete are
- * included. */
-static struct load load_of(const struct archive *a, const char *user)
-{
-    struct load load = {user ? 0 : a->other_bytes, user ? 0 : a->n_other};
-
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (user && strcmp(a->files[i].about.user, user))
-            continue;
-        load.bytes += archive_on_disk(a, a->files[i].bytes);
-        load.files++;
-    }
-    for (uint32_t i = 0; i < a->n_gone; i++) {
-        if (user && strcmp(a->gone[i].user, user))
-            continue;
-        load.bytes += archive_on_disk(a, a->gone[i].bytes);
-        load.files++;
-    }
-    for (uint32_t i = 0; i < a->n_threads; i++) {
-        const struct archive_task *task = a->threads[i].task;
-        if (!task || !task->writes || task->noted ||
-            (user && strcmp(task->key.user, user)))
-            continue;
-        load.bytes += archive_on_disk(a, task->n);
-        load.files += !archive_find(a, &task->key);
-    }
-    return load;
-}
-
-static uint32_t user_files(const struct archive *a, const char *user)
-{
-    if (a->limits.user_files)
-        return a->limits.user_files;
-    return quotas_is_unnamed(user) ? a->limits.files : (a->limits.files + 1) / 2;
-}
-
-/* Check the limits. The task is running, so both loads include it. */
-trib_status_t archive_check_room(const struct archive *a, struct archive_task *task)
-{
-    const struct load all = load_of(a, NULL), own = load_of(a, task->key.user);
-    const struct archive_limits *most = &a->limits;
-    const uint64_t bytes = archive_on_disk(a, task->n);
-
-    assert(own.bytes >= bytes && all.bytes >= own.bytes);
-    if (all.bytes > most->disk || (most->user_disk && own.bytes > most->user_disk))
-        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "another snapshot of %" PRIu64 " bytes, in addition to "
-                         "%" PRIu64 " (%" PRIu64 " of this user), exceeds tribd's "
-                         "settings disk or user_disk: list snapshots with tribctl "
-                         "snapshots, remove some with tribctl forget",
-                         bytes, all.bytes - bytes, own.bytes - bytes);
-    if (!archive_find(a, &task->key) &&
-        (all.files > most->files || own.files > user_files(a, task->key.user)))
-        return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                         "another snapshot, in addition to %" PRIu32 " (%" PRIu32 " of "
-                         "this user), exceeds tribd's settings disk_files or "
-                         "user_disk_files: list snapshots with tribctl snapshots, "
-                         "remove some with tribctl forget",
-                         all.files - 1, own.files - 1);
-    return TRIB_OK;
 }
 
 static bool is_used(const struct archive *a, const struct archive_file *f)
@@ -236,8 +187,9 @@ void archive_expire(struct archive *a)
 
     for (uint32_t i = a->n; i-- > 0;) {
         const struct archive_file *f = &a->files[i];
-        if (f->about.lasting || is_used(a, f) ||
-            now_ns - f->unused_ns <= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000)
+        if (f->about.lasting ||
+            now_ns - f->unused_ns <= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000 ||
+            is_used(a, f))
             continue;
         trib_log(
             a->log, TRIB_LOG_INFO, "tribd",
@@ -282,45 +234,6 @@ bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
 }
 
 /* Questions ------------------------------------------------------------------------ */
-
-bool archive_measure(struct archive *a)
-{
-    struct statvfs s = {0};
-
-    if (!a->measures)
-        return false;
-    a->measures = false;
-    pthread_mutex_unlock(&a->mutex);
-    const bool known = fstatvfs(a->folder_fd, &s) == 0;
-    pthread_mutex_lock(&a->mutex);
-    const struct load load = load_of(a, NULL);
-    if (!a->asked.disk && known)
-        a->limits.disk = load.bytes + (uint64_t)s.f_bavail * s.f_frsize / 2;
-    if (!a->asked.files) {
-        const uint64_t half = load.files + (uint64_t)s.f_favail / 2;
-        const bool counts = known && s.f_files; /* some file systems have no inodes */
-        a->limits.files =
-            counts && half < ARCHIVE_FILES_MAX ? (uint32_t)half : ARCHIVE_FILES_MAX;
-    }
-    return true;
-}
-
-/* The control thread calls it, so a thread of the archive asks the disk, which may
- * hang. Until then, limits that depend on it keep their values. */
-void archive_limit(struct archive *a, const struct archive_limits *limits)
-{
-    pthread_mutex_lock(&a->mutex);
-    a->asked = *limits;
-    a->measures = !limits->disk || !limits->files;
-    if (limits->disk)
-        a->limits.disk = limits->disk;
-    if (limits->files)
-        a->limits.files = limits->files;
-    a->limits.user_disk = limits->user_disk;
-    a->limits.user_files = limits->user_files;
-    pthread_cond_broadcast(&a->wake);
-    pthread_mutex_unlock(&a->mutex);
-}
 
 uint64_t archive_written_mt(const struct archive *a)
 {

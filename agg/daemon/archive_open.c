@@ -202,7 +202,7 @@ static void stop_threads(struct archive *a)
 {
     pthread_mutex_lock(&a->mutex);
     a->stop = true;
-    pthread_cond_broadcast(&a->wake);
+    archive_retry_deletions(a);
     pthread_mutex_unlock(&a->mutex);
     for (uint32_t i = 0; i < a->n_threads; i++)
         pthread_join(a->threads[i].thread, NULL);
@@ -274,6 +274,6 @@ void archive_close(struct archive *a)
     if (!a)
         return;
     stop_threads(a);
-    assert(!a->first && !a->n_gone);
+    assert(!a->first && !archive_has_deletions(a));
     dispose(a);
 }

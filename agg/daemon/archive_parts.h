@@ -20,6 +20,7 @@ enum {
     ARCHIVE_SMALL_BYTES = 4 << 20, /* the last free thread accepts such tasks */
     ARCHIVE_TURNS = 64, /* stores whose last turn is remembered */
     ARCHIVE_FILES_MAX = 65536,
+    ARCHIVE_RETRY_MS = 60000, /* until a failed deletion is tried again */
 };
 
 /* A valid file found at start, or written by this process. */
@@ -34,6 +35,8 @@ struct archive_file {
 struct archive_gone {
     uint64_t number;
     uint64_t bytes;
+    uint64_t retry_ns; /* earliest next try after a failed deletion; 0: at once */
+    bool failed; /* logged */
     char user[TRIB_SNAPSHOT_TEXT_BYTES];
 };
 
@@ -71,7 +74,7 @@ struct archive {
     uint32_t n, room;
     struct archive_gone *gone; /* [gone_room], at least n + n_gone */
     uint32_t n_gone, gone_room;
-    bool deletes; /* a thread deletes a file now */
+    bool chore; /* a thread measures the free space or deletes a file now */
     uint64_t last_number;
     uint64_t other_bytes; /* disk usage of files not listed */
     uint32_t n_other;
@@ -99,13 +102,23 @@ struct archive_file *archive_find(const struct archive *a,
 struct archive_file *archive_append(struct archive *a);
 
 /** archive_delete_one - release the mutex and delete a file that is no longer listed;
- * return false if there is none, or another thread deletes one: a disk that hangs there
- * must not stop all threads. */
+ * return false if there is none. One thread at a time. */
 bool archive_delete_one(struct archive *a);
 
 /** archive_measure - release the mutex, measure the free space and set the limits that
- * depend on it; return false if none do. */
+ * depend on it; return false if none do. One thread at a time. */
 bool archive_measure(struct archive *a);
+
+/** archive_has_deletions - return true if a file is to be deleted, other than one whose
+ * deletion failed and is tried again later. */
+bool archive_has_deletions(const struct archive *a);
+
+/** archive_retry_deletions - try failed deletions again at once. */
+void archive_retry_deletions(struct archive *a);
+
+/** archive_awaits_deletions - return true if a queued write has no room until files are
+ * deleted. */
+bool archive_awaits_deletions(const struct archive *a, const struct archive_task *task);
 
 /** archive_keep - do not delete file `number`. */
 void archive_keep(struct archive *a, uint64_t number);
@@ -113,7 +126,7 @@ void archive_keep(struct archive *a, uint64_t number);
 /** archive_on_disk - return the disk usage of a file of `bytes` bytes. */
 uint64_t archive_on_disk(const struct archive *a, uint64_t bytes);
 
-/** archive_check_room - check the limits for a write in progress; errors:
+/** archive_check_room - check the limits for a task that has begun; errors:
  * TRIB_ERR_NO_RESOURCE. */
 trib_status_t archive_check_room(const struct archive *a, struct archive_task *task);
 

@@ -92,7 +92,7 @@ static bool may_begin(const struct archive *a, const struct archive_task *task,
     assert(a->n_threads > 0);
     for (uint32_t i = 0; i < a->n_threads; i++)
         n_free += !a->threads[i].task;
-    n_free -= a->deletes && n_free > 0;
+    n_free -= a->chore && n_free > 0;
     return n_free > 1 || a->n_threads == 1 || a->stop || !rank->part[0] ||
            is_small(a, task);
 }
@@ -125,7 +125,7 @@ struct archive_task *archive_take_turn(struct archive *a)
     for (struct archive_task *t = a->first; t; last = t, t = t->next) {
         const struct rank rank = rank_of(a, t);
         if (!may_begin(a, t, &rank) || (best && !is_before(&rank, &lowest)) ||
-            must_wait(a, t))
+            must_wait(a, t) || archive_awaits_deletions(a, t))
             continue;
         best = t;
         before = last;

@@ -4,6 +4,7 @@ agg_daemon_tribd_SOURCES = \
 	agg/daemon/admit.c \
 	agg/daemon/archive.c agg/daemon/archive.h \
 	agg/daemon/archive_file.c \
+	agg/daemon/archive_limits.c \
 	agg/daemon/archive_list.c agg/daemon/archive_parts.h \
 	agg/daemon/archive_open.c \
 	agg/daemon/archive_turns.c \

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,16 +20,19 @@
 static ssize_t write_at(int fd, const void *bytes, size_t n);
 static int fsync_at(int fd);
 static int renameat_at(int from, const char *old, int to, const char *name);
+static int stat_at(const char *path, struct stat *out);
 static uint64_t deadline_at(int ms);
 
 #define write(fd, bytes, n) write_at(fd, bytes, n)
 #define fsync(fd) fsync_at(fd)
 #define renameat(from, old, to, name) renameat_at(from, old, to, name)
+#define stat(path, out) stat_at(path, out)
 #define trib_deadline_ms(ms) deadline_at(ms)
 #include "agg/daemon/archive.c"
 #undef write
 #undef fsync
 #undef renameat
+#undef stat
 #undef trib_deadline_ms
 
 #include "base/log.h"
@@ -46,6 +50,7 @@ static struct archive
     *removed_from; /* REMOVED: the snapshot is removed during the write */
 static const struct archive_key *removed_key;
 static bool hours_fly;
+static _Atomic int stats, stats_hang; /* calls before a write; the first ones hang */
 
 static uint64_t deadline_at(int ms)
 {
@@ -124,6 +129,15 @@ static int renameat_at(int from, const char *old, int to, const char *name)
 
     struck();
     return done;
+}
+
+static int stat_at(const char *path, struct stat *out)
+{
+    const int i = atomic_fetch_add(&stats, 1);
+
+    while (i < atomic_load(&stats_hang))
+        usleep(1000);
+    return stat(path, out);
 }
 
 /* A folder with an archive, and a vector for it. */
@@ -221,6 +235,25 @@ static void save(struct rig *rig, const char *user)
     archive_wait(rig->archive, &rig->task);
     assert_true(archive_is_done(rig->archive, &rig->task));
     free(rig->task.bytes);
+}
+
+/* Return true if the archive completes a task within the patience of the test. */
+static inline bool completes(struct archive *archive, const struct archive_task *task)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (!archive_is_done(archive, task) && !trib_deadline_passed(until))
+        usleep(1000);
+    return archive_is_done(archive, task);
+}
+
+/* Return the size of a snapshot on the disk. */
+static inline uint64_t one_on_disk(const struct rig *rig)
+{
+    struct trib_store_image image;
+
+    trib_store_image(rig->table, 0, &image);
+    return archive_on_disk(rig->archive, trib_snapshot_bytes(&image));
 }
 
 /* Return the loaded version, which each element must have. */

@@ -29,16 +29,17 @@ tests_agg_daemon_test_aggregator_SOURCES = tests/agg/daemon/test_aggregator.c ag
 	agg/daemon/job_settings.h agg/daemon/aggregator_metrics.c agg/daemon/aggregator_metrics.h
 tests_agg_daemon_test_aggregator_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_archive_SOURCES = tests/agg/daemon/test_archive.c tests/agg/daemon/archive_rig.h \
-	agg/daemon/archive.h agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_open.c \
-	agg/daemon/archive_turns.c agg/daemon/archive_file.c agg/daemon/quotas.c
+	agg/daemon/archive.h agg/daemon/archive_limits.c agg/daemon/archive_list.c agg/daemon/archive_parts.h \
+	agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_file.c agg/daemon/quotas.c
 tests_agg_daemon_test_archive_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 tests_agg_daemon_test_archive_deletions_SOURCES = tests/agg/daemon/test_archive_deletions.c \
-	tests/agg/daemon/archive_rig.h agg/daemon/archive.h agg/daemon/archive_list.c agg/daemon/archive_parts.h \
-	agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_file.c agg/daemon/quotas.c
+	tests/agg/daemon/archive_rig.h agg/daemon/archive.h agg/daemon/archive_limits.c agg/daemon/archive_list.c \
+	agg/daemon/archive_parts.h agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_file.c \
+	agg/daemon/quotas.c
 tests_agg_daemon_test_archive_deletions_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
-tests_agg_daemon_test_archive_turns_SOURCES = tests/agg/daemon/test_archive_turns.c agg/daemon/archive_list.c \
-	agg/daemon/archive_parts.h agg/daemon/archive_turns.c agg/daemon/quotas.c
+tests_agg_daemon_test_archive_turns_SOURCES = tests/agg/daemon/test_archive_turns.c agg/daemon/archive_limits.c \
+	agg/daemon/archive_list.c agg/daemon/archive_parts.h agg/daemon/archive_turns.c agg/daemon/quotas.c
 tests_agg_daemon_test_archive_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 tests_agg_daemon_test_store_admit_SOURCES = tests/agg/daemon/test_store_admit.c agg/daemon/store_job.h
@@ -49,7 +50,7 @@ tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c 
 tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 tests_agg_daemon_test_store_job_SOURCES = tests/agg/daemon/test_store_job.c agg/daemon/store_job.h \
-	agg/daemon/store_job_parts.h agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_list.c \
-	agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h agg/daemon/credentials.c \
-	agg/daemon/quotas.c agg/daemon/store_turns.c
+	agg/daemon/store_job_parts.h agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_limits.c \
+	agg/daemon/archive_list.c agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h \
+	agg/daemon/credentials.c agg/daemon/quotas.c agg/daemon/store_turns.c
 tests_agg_daemon_test_store_job_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)

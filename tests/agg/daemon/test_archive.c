@@ -243,6 +243,39 @@ TEST(test_quotas)
     rig_close(&rig);
 }
 
+/* A snapshot that is refused takes no room from others meanwhile. */
+TEST(test_refused_beside_another)
+{
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
+    struct archive_task refused, other;
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "bob");
+    limit(&rig, (struct archive_limits){
+                    .disk = 2 * one_on_disk(&rig), .files = 9, .user_files = 1});
+    atomic_store(&stats, 0);
+    atomic_store(&stats_hang, 1);
+    make_write(&rig, &refused, owner, "bob");
+    archive_give(rig.archive, &refused);
+    while (!atomic_load(&stats) && !archive_is_done(rig.archive, &refused))
+        usleep(1000);
+    make_write(&rig, &other, owner, "ana");
+    archive_give(rig.archive, &other);
+    while (!archive_is_done(rig.archive, &other) &&
+           !archive_is_done(rig.archive, &refused))
+        usleep(1000);
+    atomic_store(&stats_hang, 0);
+    archive_wait(rig.archive, &refused);
+    archive_wait(rig.archive, &other);
+    free(refused.bytes);
+    free(other.bytes);
+    assert_status(refused.err.status, TRIB_ERR_NO_RESOURCE);
+    assert_status(other.err.status, TRIB_OK);
+    rig_close(&rig);
+}
+
 /* Save a snapshot of another store of a user. Return true if there was room. */
 static bool save_next(struct rig *rig, const char *user)
 {
@@ -328,6 +361,32 @@ TEST(test_spoiled)
     save(&rig, "bob");
     assert_int_equal(load(&rig, "bob"), 2);
     assert_int_equal(files(&rig), 5);
+    rig_close(&rig);
+}
+
+/* No snapshot gets a number that a later start would reject. */
+TEST(test_highest_number)
+{
+    static const char *const highest = "7fffffffffffffff.snapshot";
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    const int fd = trib_fd_keep(
+        openat(rig.archive->folder_fd, highest, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_true(fd >= 0);
+    close(fd);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 2);
+    save(&rig, "bob");
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    assert_non_null(strstr(rig.task.err.text, highest));
+    save(&rig, "ana"); /* has a number */
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 2);
     rig_close(&rig);
 }
 

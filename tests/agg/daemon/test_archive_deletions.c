@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Deletions of snapshots: the disk hangs while it deletes a file or measures its free
- * space; deleted files count until they are gone, and are deleted although tasks wait;
- * a snapshot is removed while it is written.
+ * space, and other users continue; deleted files count until they are gone, and are
+ * deleted although tasks wait; a file cannot be deleted at first; a snapshot is removed
+ * while it is written.
  */
-#include <stdatomic.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -15,6 +15,9 @@ static _Atomic bool disk_hangs, hangs;
 static _Atomic bool writes_hang;
 static struct archive *_Atomic observed; /* or NULL */
 static _Atomic bool was_queued; /* a task waited when a file was deleted */
+static _Atomic bool refuses; /* the disk refuses deletions */
+static _Atomic int refused;
+static bool is_huge; /* the free space, in bytes, exceeds 64 bits */
 
 static void hang(void)
 {
@@ -30,6 +33,11 @@ int unlinkat(int at, const char *name, int flags)
     struct archive *a = atomic_load(&observed);
 
     hang();
+    if (atomic_load(&refuses)) {
+        (void)atomic_fetch_add(&refused, 1);
+        errno = EACCES;
+        return -1;
+    }
     if (a) {
         pthread_mutex_lock(&a->mutex);
         atomic_store(&was_queued, a->first != NULL);
@@ -57,6 +65,8 @@ int fstatvfs(int fd, struct statvfs *out)
     out->f_bavail = s.f_bavail;
     out->f_files = s.f_files;
     out->f_favail = s.f_ffree;
+    if (is_huge)
+        *out = (struct statvfs){.f_frsize = 4096, .f_bavail = (fsblkcnt_t)1 << 52};
     return 0;
 }
 
@@ -157,11 +167,127 @@ TEST(test_hung_measurement)
     rig_close(&rig);
 }
 
+/* Nor do many of them stop all threads. */
+TEST(test_hung_measurements)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    limit(&rig, (struct archive_limits){.disk = 1 << 30, .files = 7});
+    atomic_store(&disk_hangs, true);
+    for (int i = 0; i < 2 * ARCHIVE_THREADS; i++) {
+        limit(&rig, (struct archive_limits){.disk = 0});
+        usleep(20000);
+    }
+    make_write(&rig, &rig.task, rig.owner, "bob");
+    archive_give(rig.archive, &rig.task);
+    const bool well = completes(rig.archive, &rig.task);
+    atomic_store(&disk_hangs, false);
+    archive_wait(rig.archive, &rig.task);
+    free(rig.task.bytes);
+    assert_true(well);
+    assert_status(rig.task.err.status, TRIB_OK);
+    rig_close(&rig);
+}
+
+TEST(test_huge_disk)
+{
+    struct rig rig;
+
+    is_huge = true;
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    is_huge = false;
+    assert_status(rig.task.err.status, TRIB_OK);
+    rig_close(&rig);
+}
+
+/* Tasks of a user that wait for the deletion of the user's files leave the threads to
+ * other users. */
+TEST(test_hung_deletion_of_a_full_user)
+{
+    enum { TASKS = ARCHIVE_THREADS };
+    uint8_t owners[TASKS][TRIB_SNAPSHOT_OWNER_BYTES] = {{0}};
+    struct archive_task tasks[TASKS];
+    struct rig rig;
+    int well = 0;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    const struct archive_key ana = {rig.owner, "ana", "x"};
+    save(&rig, "ana");
+    limit(&rig, (struct archive_limits){
+                    .disk = 1 << 30, .user_disk = one_on_disk(&rig), .files = 99});
+    atomic_store(&hangs, false);
+    atomic_store(&disk_hangs, true);
+    archive_drop(rig.archive, &ana);
+    while (!atomic_load(&hangs))
+        usleep(1000);
+    for (int i = 0; i < TASKS; i++) {
+        owners[i][0] = (uint8_t)i;
+        make_write(&rig, &tasks[i], owners[i], "ana");
+        archive_give(rig.archive, &tasks[i]);
+    }
+    usleep(100000);
+    make_write(&rig, &rig.task, rig.owner, "bob");
+    archive_give(rig.archive, &rig.task);
+    const bool bob = completes(rig.archive, &rig.task);
+    atomic_store(&disk_hangs, false);
+    archive_wait(rig.archive, &rig.task);
+    free(rig.task.bytes);
+    for (int i = 0; i < TASKS; i++) {
+        archive_wait(rig.archive, &tasks[i]);
+        well += tasks[i].err.status == TRIB_OK;
+        free(tasks[i].bytes);
+    }
+    assert_true(bob);
+    assert_int_equal(well, 1);
+    rig_close(&rig);
+}
+
+/* A file that cannot be deleted counts, but no snapshot waits for it. It is deleted
+ * once the disk permits that, at the latest after SIGHUP. */
+TEST(test_failed_deletion)
+{
+    struct trib_snapshots_view view;
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    const struct archive_key ana = {rig.owner, "ana", "x"};
+    save(&rig, "ana");
+    const uint64_t one = one_on_disk(&rig);
+    const struct archive_limits limits = {.disk = one, .files = 9};
+    limit(&rig, limits);
+    atomic_store(&refuses, true);
+    archive_drop(rig.archive, &ana);
+    while (!atomic_load(&refused))
+        usleep(1000);
+    save(&rig, "bob");
+    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
+    archive_view(rig.archive, &view);
+    assert_int_equal(view.bytes, one);
+    free(view.rows);
+    atomic_store(&refuses, false);
+    limit(&rig, limits);
+    save(&rig, "bob");
+    assert_status(rig.task.err.status, TRIB_OK);
+    assert_int_equal(files(&rig), 1);
+    const struct archive_key bob = {rig.owner, "bob", "x"};
+    atomic_store(&refuses, true);
+    archive_drop(rig.archive, &bob);
+    archive_close(rig.archive); /* ends nevertheless */
+    rig.archive = NULL;
+    atomic_store(&refuses, false);
+    rig_close(&rig);
+}
+
 /* A file counts until it is deleted, so the disk never has more than its limit. */
 TEST(test_deletions_count)
 {
     struct rig rig;
-    struct trib_store_image image;
     struct trib_snapshots_view view;
 
     rig_open(&rig);
@@ -169,8 +295,7 @@ TEST(test_deletions_count)
     const struct archive_key ana = {rig.owner, "ana", "x"};
     set(&rig, 1);
     save(&rig, "ana");
-    trib_store_image(rig.table, 0, &image);
-    const uint64_t one = archive_on_disk(rig.archive, trib_snapshot_bytes(&image));
+    const uint64_t one = one_on_disk(&rig);
     limit(&rig, (struct archive_limits){.disk = one, .files = 9});
     atomic_store(&hangs, false);
     atomic_store(&disk_hangs, true);
