@@ -125,11 +125,17 @@ void archive_drop(struct archive *archive, const struct archive_key *key);
 /**
  * archive_forget - remove snapshots on request of an operator.
  *
- * what     "JOB", or "JOB VECTOR", as shown by archive_view
+ * what     "JOB", "USER/JOB", or one of these and " VECTOR", as shown by archive_view
  * say      receives a message
- * returns  false: there are none
+ * removal_out  for archive_is_deleted; 0: nothing was removed
+ * returns  false: there are none, or JOB has snapshots of several users
  */
-bool archive_forget(struct archive *archive, const char *what, char *say, size_t bytes);
+bool archive_forget(struct archive *archive, const char *what, char *say, size_t bytes,
+                    uint64_t *removal_out);
+
+/** archive_is_deleted - return true if the files of all removals up to this one are
+ * deleted. */
+bool archive_is_deleted(struct archive *archive, uint64_t removal);
 
 /** archive_view - list the snapshots for metrics; rows are allocated with malloc. */
 void archive_view(struct archive *archive, struct trib_snapshots_view *out);

@@ -96,7 +96,8 @@ static void remove_file(struct archive *a, uint32_t i)
 
     assert(i < a->n && a->n_gone < a->gone_room);
     struct archive_gone *gone = &a->gone[a->n_gone++];
-    *gone = (struct archive_gone){.number = f->number, .bytes = f->bytes};
+    *gone = (struct archive_gone){
+        .number = f->number, .bytes = f->bytes, .removal = ++a->n_removals};
     memcpy(gone->user, f->about.user, sizeof(gone->user));
     a->files[i] = a->files[--a->n];
     pthread_cond_broadcast(&a->wake);
@@ -288,28 +289,82 @@ void archive_drop(struct archive *a, const struct archive_key *key)
     pthread_mutex_unlock(&a->mutex);
 }
 
-bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes)
+/* "JOB" or "USER/JOB", and the name of a vector; "": all vectors. */
+struct choice {
+    char job[2 * TRIB_SNAPSHOT_TEXT_BYTES];
+    const char *vector;
+};
+
+static bool is_chosen(const struct trib_snapshot_about *about,
+                      const struct choice *choice)
 {
-    const size_t n = strcspn(what, " ");
-    const char *vector = what + n + strspn(what + n, " ");
-    uint32_t removed = 0;
+    const size_t n = strlen(about->user);
+    const char *job = choice->job;
+
+    return (!choice->vector[0] || strcmp(about->name, choice->vector) == 0) &&
+           (strcmp(about->job, job) == 0 ||
+            (strncmp(about->user, job, n) == 0 && job[n] == '/' &&
+             strcmp(about->job, job + n + 1) == 0));
+}
+
+/* Return true if the choice has snapshots of several users: any user may give a job the
+ * name of another user's job. */
+static bool is_ambiguous(const struct archive *a, const struct choice *choice,
+                         char *say, size_t bytes)
+{
+    const char *first = NULL;
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct trib_snapshot_about *about = &a->files[i].about;
+        if (!is_chosen(about, choice))
+            continue;
+        if (first && strcmp(first, about->user)) {
+            snprintf(say, bytes,
+                     "%.64s has snapshots of several users, such as %.64s and %.64s: "
+                     "write USER/JOB",
+                     choice->job, first, about->user);
+            return true;
+        }
+        first = about->user;
+    }
+    return false;
+}
+
+bool archive_is_deleted(struct archive *a, uint64_t removal)
+{
+    bool deleted = true;
 
     pthread_mutex_lock(&a->mutex);
-    for (uint32_t i = a->n; i-- > 0;) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        if (strlen(about->job) != n || strncmp(about->job, what, n) ||
-            (vector[0] && strcmp(about->name, vector)))
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        deleted &= a->gone[i].removal > removal;
+    pthread_mutex_unlock(&a->mutex);
+    return deleted;
+}
+
+bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes,
+                    uint64_t *removal_out)
+{
+    const size_t n = strcspn(what, " ");
+    struct choice choice = {.vector = what + n + strspn(what + n, " ")};
+    uint32_t removed = 0;
+
+    snprintf(choice.job, sizeof(choice.job), "%.*s", (int)n, what);
+    pthread_mutex_lock(&a->mutex);
+    const bool several = is_ambiguous(a, &choice, say, bytes);
+    for (uint32_t i = several ? 0 : a->n; i-- > 0;) {
+        if (!is_chosen(&a->files[i].about, &choice))
             continue;
         remove_file(a, i);
         removed++;
     }
+    *removal_out = removed ? a->n_removals : 0;
     pthread_mutex_unlock(&a->mutex);
     if (removed)
         snprintf(say, bytes, "%" PRIu32 " snapshot%s removed", removed,
                  removed == 1 ? "" : "s");
-    else
-        snprintf(say, bytes, "no snapshot of job %.64s%s%.64s", what,
-                 vector[0] ? ", vector " : "", vector);
+    else if (!several)
+        snprintf(say, bytes, "no snapshot of job %.64s%s%.64s", choice.job,
+                 choice.vector[0] ? ", vector " : "", choice.vector);
     return removed;
 }
 

@@ -35,6 +35,7 @@ struct archive_file {
 struct archive_gone {
     uint64_t number;
     uint64_t bytes;
+    uint64_t removal; /* number of removals at its own */
     uint64_t retry_ns; /* earliest next try after a failed deletion; 0: at once */
     bool failed; /* logged */
     char user[TRIB_SNAPSHOT_TEXT_BYTES];
@@ -76,6 +77,7 @@ struct archive {
     uint32_t n_gone, gone_room;
     bool chore; /* a thread measures the free space or deletes a file now */
     uint64_t last_number;
+    uint64_t n_removals;
     uint64_t other_bytes; /* disk usage of files not listed */
     uint32_t n_other;
     uint8_t (*users)[TRIB_SNAPSHOT_OWNER_BYTES]; /* [n_users] owners of open stores */

@@ -15,15 +15,23 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 
-enum { PATIENCE_MS = 5000 }; /* time limit for a client to send its line */
+enum {
+    PATIENCE_MS = 5000, /* time limit for a client to send its line */
+    LATER_MS = 3000, /* and for a command; tribctl waits for TOOL_TRIBD_TIMEOUT_MS */
+    LOOK_MS = 20, /* interval of checks whether a command is done */
+};
 
 struct client {
     int fd; /* -1: unused */
     uint64_t until;
     size_t n;
     char line[CTL_LINE];
+    uint64_t later; /* number of a command that takes time; 0: none */
+    bool done; /* its result */
+    char say[CTL_LINE];
 };
 
 struct ctl_server {
@@ -101,7 +109,7 @@ static trib_status_t listen_at(struct ctl_server *m, struct trib_error *err)
 }
 
 trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops,
-                          struct trib_error *err, struct ctl_server **out)
+                              struct trib_error *err, struct ctl_server **out)
 {
     struct ctl_server *m = calloc(1, sizeof(*m));
 
@@ -171,10 +179,10 @@ int ctl_server_poll(const struct ctl_server *m, struct pollfd *fds)
     if (!m)
         return 0;
     for (int i = 0; i < CTL_CLIENTS; i++) {
-        if (m->clients[i].fd >= 0)
-            fds[n++] = (struct pollfd){.fd = m->clients[i].fd, .events = POLLIN};
-        else
-            room = true;
+        const struct client *c = &m->clients[i];
+        if (c->fd >= 0 && !c->later)
+            fds[n++] = (struct pollfd){.fd = c->fd, .events = POLLIN};
+        room |= c->fd < 0;
     }
     if (room && !trib_accept_paused(&m->pause))
         fds[n++] = (struct pollfd){.fd = m->listener, .events = POLLIN};
@@ -183,13 +191,41 @@ int ctl_server_poll(const struct ctl_server *m, struct pollfd *fds)
 
 uint64_t ctl_server_due(const struct ctl_server *m)
 {
+    for (int i = 0; m && i < CTL_CLIENTS; i++)
+        if (m->clients[i].fd >= 0 && m->clients[i].later)
+            return trib_deadline_ms(LOOK_MS);
     return m && trib_accept_paused(&m->pause) ? m->pause.until : UINT64_MAX;
 }
 
-/* Execute a received line and send the answer, which fits any socket buffer. */
+/* Send the answer, which fits any socket buffer. */
+static void answer(struct client *c)
+{
+    char line[CTL_LINE + 16];
+    const int n =
+        snprintf(line, sizeof(line), "%s: %s\n", c->done ? "ok" : "error", c->say);
+
+    (void)send(c->fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    hang_up(c);
+}
+
+/* Answer a command that takes time once it is done, or has taken too long. */
+static void answer_later(const struct ctl_server *m, struct client *c)
+{
+    const bool settled = m->ops.is_settled(m->ops.arg, c->later);
+
+    if (!settled && !trib_deadline_passed(c->until))
+        return;
+    if (!settled)
+        (void)trib_text_append(
+            c->say, sizeof(c->say),
+            ", but not deleted yet: the disk is slow or refuses, see "
+            "the log");
+    answer(c);
+}
+
+/* Execute a received line. */
 static void act(const struct ctl_server *m, struct client *c)
 {
-    char say[CTL_LINE] = "", answer[CTL_LINE + 16];
     char *what = strchr(c->line, ' ');
 
     if (what)
@@ -198,14 +234,14 @@ static void act(const struct ctl_server *m, struct client *c)
     socklen_t bytes = sizeof(by);
     (void)getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &by, &bytes);
     const struct ctl_request request = {.verb = c->line,
-                                           .what = what ? what : "",
-                                           .uid = by.uid,
-                                           .pid = (uint32_t)by.pid};
-    const bool done = m->ops.act(m->ops.arg, &request, say, sizeof(say));
-    const int n =
-        snprintf(answer, sizeof(answer), "%s: %s\n", done ? "ok" : "error", say);
-    (void)send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    hang_up(c);
+                                        .what = what ? what : "",
+                                        .uid = by.uid,
+                                        .pid = (uint32_t)by.pid};
+    c->say[0] = 0;
+    c->done = m->ops.act(m->ops.arg, &request, c->say, sizeof(c->say), &c->later);
+    c->until = trib_deadline_ms(LATER_MS);
+    if (!c->later)
+        answer(c);
 }
 
 static void step(const struct ctl_server *m, struct client *c)
@@ -258,9 +294,12 @@ void ctl_server_step(struct ctl_server *m)
             break;
         }
         c->n = 0;
+        c->later = 0;
         c->until = trib_deadline_ms(PATIENCE_MS);
     }
     for (int i = 0; i < CTL_CLIENTS; i++)
-        if (m->clients[i].fd >= 0)
+        if (m->clients[i].fd >= 0 && m->clients[i].later)
+            answer_later(m, &m->clients[i]);
+        else if (m->clients[i].fd >= 0)
             step(m, &m->clients[i]);
 }

@@ -3,7 +3,8 @@
  * Control socket for tribctl: a unix socket that only its owner may open.
  *
  *     client: one line, "drain" or "kick JOB"
- *     server: one line, "ok: …" or "error: …", then closes
+ *     server: one line, "ok: …" or "error: …", then closes; the line comes later if the
+ *             command takes time
  *
  * Server thread only; nothing here blocks.
  */
@@ -37,9 +38,11 @@ struct ctl_request {
 
 /* Callback of the server that executes commands. */
 struct ctl_server_ops {
-    /* Return false if the command failed; `say` receives a message in both cases. */
-    bool (*act)(void *arg, const struct ctl_request *request, char *say,
-                size_t bytes);
+    /* Return false if the command failed; `say` receives a message in both cases.
+     * *later_out: 0, or a number for `is_settled`, until which the answer waits. */
+    bool (*act)(void *arg, const struct ctl_request *request, char *say, size_t bytes,
+                uint64_t *later_out);
+    bool (*is_settled)(void *arg, uint64_t later);
     void *arg;
     const struct trib_log *log;
 };
@@ -52,7 +55,7 @@ struct ctl_server_ops {
  * errors   TRIB_ERR_CONFIG, TRIB_ERR_BOOT, TRIB_ERR_NO_MEMORY
  */
 trib_status_t ctl_server_open(const char *path, const struct ctl_server_ops *ops,
-                          struct trib_error *err, struct ctl_server **out);
+                              struct trib_error *err, struct ctl_server **out);
 
 /** ctl_server_close - close all connections and remove the socket; NULL is allowed. */
 void ctl_server_close(struct ctl_server *m);

@@ -67,14 +67,15 @@ static bool kick(struct server *s, const struct ctl_request *request, char *say,
     return true;
 }
 
-/* "JOB", or "JOB VECTOR" */
+/* "JOB", or "JOB VECTOR". It is done once the files are deleted: a tribd that is killed
+ * before would list the snapshots again. */
 static bool forget(struct server *s, const struct ctl_request *request, char *say,
-                   size_t bytes)
+                   size_t bytes, uint64_t *later_out)
 {
     bool done = false;
 
     if (s->archive)
-        done = archive_forget(s->archive, request->what, say, bytes);
+        done = archive_forget(s->archive, request->what, say, bytes, later_out);
     else
         snprintf(say, bytes, "snapshots are disabled: the setting snapshots is empty");
     if (done)
@@ -84,16 +85,24 @@ static bool forget(struct server *s, const struct ctl_request *request, char *sa
     return done;
 }
 
+bool server_is_settled(void *arg, uint64_t later)
+{
+    const struct server *s = arg;
+
+    return archive_is_deleted(s->archive, later);
+}
+
 bool server_control(void *arg, const struct ctl_request *request, char *say,
-                   size_t bytes)
+                    size_t bytes, uint64_t *later_out)
 {
     struct server *s = arg;
 
+    *later_out = 0;
     assert(request->verb && request->what);
     if (strcmp(request->verb, "kick") == 0)
         return kick(s, request, say, bytes);
     if (strcmp(request->verb, "forget") == 0)
-        return forget(s, request, say, bytes);
+        return forget(s, request, say, bytes, later_out);
     if (strcmp(request->verb, "drain") != 0) {
         snprintf(say, bytes, "unknown command %.64s: use drain, kick JOB or forget JOB",
                  request->verb);

@@ -335,7 +335,10 @@ trib_status_t server_check(const struct settings *t, struct trib_error *err)
 
 static trib_status_t open_manage(struct server *s, struct trib_error *err)
 {
-    const struct ctl_server_ops ops = {.act = server_control, .arg = s, .log = &s->log};
+    const struct ctl_server_ops ops = {.act = server_control,
+                                       .is_settled = server_is_settled,
+                                       .arg = s,
+                                       .log = &s->log};
 
     return s->settings.socket[0]
                ? ctl_server_open(s->settings.socket, &ops, err, &s->ctl)

@@ -235,9 +235,11 @@ void query_abandon(struct server *s, struct client *c);
  * their users. */
 void reload_begin(struct server *s, const struct server_ear *ear);
 
-/** server_control - execute a command of tribctl; for struct ctl_server_ops. */
+/** server_control, server_is_settled - execute a command of tribctl; for struct
+ * ctl_server_ops. */
 bool server_control(void *arg, const struct ctl_request *request, char *say,
-                    size_t bytes);
+                    size_t bytes, uint64_t *later_out);
+bool server_is_settled(void *arg, uint64_t later);
 
 /** server_drain - accept no more jobs and end the current ones; uid and pid of the
  * requester are logged. */

@@ -59,7 +59,8 @@ static const struct tool_command command = {
         "            end a job, by name or number; its ranks receive the reason and\n"
         "            continue without aggregators\n"
         "  forget JOB [VECTOR]\n"
-        "            remove all snapshots of a job, or the snapshot of one vector\n",
+        "            remove all snapshots of a job, or the snapshot of one vector;\n"
+        "            USER/JOB if several users have snapshots of that job\n",
     .ending = "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),

@@ -170,6 +170,15 @@ TEST(test_moved)
     rig_close(&rig);
 }
 
+enum { SAY = 200 };
+
+static bool forget(const struct rig *rig, const char *what, char say[SAY])
+{
+    uint64_t removal;
+
+    return archive_forget(rig->archive, what, say, SAY, &removal);
+}
+
 /* Another user, key or vector finds no snapshot; a second tribd cannot open the
  * folder. */
 TEST(test_owners)
@@ -177,7 +186,7 @@ TEST(test_owners)
     struct archive *second;
     struct trib_error err = {0};
     struct trib_snapshots_view view;
-    char say[200], text[300] = "lost";
+    char say[SAY], text[300] = "lost";
     struct rig rig;
 
     rig_open(&rig);
@@ -205,9 +214,34 @@ TEST(test_owners)
     archive_drop(rig.archive, &key);
     assert_int_equal(load(&rig, "ana"), UINT64_MAX);
     assert_int_equal(files(&rig), 1);
-    assert_false(archive_forget(rig.archive, "job y", say, sizeof(say)));
-    assert_false(archive_forget(rig.archive, "jo", say, sizeof(say)));
-    assert_true(archive_forget(rig.archive, "job", say, sizeof(say)));
+    assert_false(forget(&rig, "job y", say));
+    assert_false(forget(&rig, "jo", say));
+    assert_true(forget(&rig, "job", say));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}
+
+/* A user who gives a job the name of another user's job does not have the operator
+ * remove that user's snapshots. */
+TEST(test_forget_one_user)
+{
+    char say[SAY];
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    save(&rig, "bob");
+    assert_false(forget(&rig, "job", say));
+    assert_string_equal(say, "job has snapshots of several users, such as ana and bob: "
+                             "write USER/JOB");
+    assert_false(forget(&rig, "an/job", say));
+    assert_false(forget(&rig, "bob/job y", say));
+    assert_int_equal(files(&rig), 2);
+    assert_true(forget(&rig, "bob/job x", say));
+    assert_int_equal(load(&rig, "bob"), UINT64_MAX);
+    assert_int_equal(load(&rig, "ana"), 0);
+    assert_true(forget(&rig, "job x", say));
     assert_int_equal(files(&rig), 0);
     rig_close(&rig);
 }

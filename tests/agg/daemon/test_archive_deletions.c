@@ -289,19 +289,21 @@ TEST(test_deletions_count)
 {
     struct rig rig;
     struct trib_snapshots_view view;
+    uint64_t removal;
+    char say[100];
 
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    const struct archive_key ana = {rig.owner, "ana", "x"};
     set(&rig, 1);
     save(&rig, "ana");
     const uint64_t one = one_on_disk(&rig);
     limit(&rig, (struct archive_limits){.disk = one, .files = 9});
     atomic_store(&hangs, false);
     atomic_store(&disk_hangs, true);
-    archive_drop(rig.archive, &ana);
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say), &removal));
     while (!atomic_load(&hangs))
         usleep(1000);
+    const bool deleted = archive_is_deleted(rig.archive, removal);
     archive_view(rig.archive, &view);
     free(view.rows);
     make_write(&rig, &rig.task, rig.owner, "bob");
@@ -312,6 +314,8 @@ TEST(test_deletions_count)
     archive_wait(rig.archive, &rig.task);
     free(rig.task.bytes);
     assert_false(early);
+    assert_false(deleted);
+    assert_true(archive_is_deleted(rig.archive, removal));
     assert_status(rig.task.err.status, TRIB_OK);
     assert_int_equal(view.bytes, one);
     assert_int_equal(files(&rig), 1);

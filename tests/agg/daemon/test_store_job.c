@@ -389,10 +389,11 @@ TEST(test_forgotten)
 {
     struct rig rig = {.folder = ""};
     struct rank r;
+    uint64_t removal;
     char text[100];
 
     begin_saved(&rig, &r);
-    assert_true(archive_forget(rig.archive, "job", text, sizeof(text)));
+    assert_true(archive_forget(rig.archive, "job", text, sizeof(text), &removal));
     assert_int_equal(archive_version(rig.archive, &key), 0);
     shut_down(&rig);
     assert_int_equal(archive_version(rig.archive, &key), 2);
