@@ -9,12 +9,13 @@ forget_results() {
     rm -f "$1"/lint/*.log
 }
 
-# prepare_tests FOLDER - build all tests; in CI without debug information, which halves the time.
+# prepare_tests FOLDER - build all tests; in CI without debug information and with -Og, which compiles in half the
+# time of -O1 and runs about as fast.
 prepare_tests() {
     local folder=$1 flags=()
 
     say "build the tests in $folder/"
-    [ -z "${CI-}" ] || flags=(CFLAGS=-O1)
+    [ -z "${CI-}" ] || flags=(CFLAGS=-Og)
     # Each of hundreds of tests contains most of the library: lld links faster.
     [ -z "${CI-}" ] || ! command -v ld.lld >/dev/null || flags+=(LDFLAGS=-fuse-ld=lld)
     if make -C "$folder" -s -k -j "$jobs" check TESTS= "${flags[@]}" >/dev/null; then
