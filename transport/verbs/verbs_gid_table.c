@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "transport/verbs/verbs.h"
 
 static_assert((int)VERBS_GID_IB == IBV_GID_TYPE_IB &&
@@ -162,8 +163,25 @@ int trib_verbs_gid_table_read(struct verbs *v, struct ibv_context *context,
     return read_gids(v, context, port, out);
 }
 
-/* Return true if a network device of this RDMA device is in the user's networks. */
-static bool link_chosen(const struct verbs *v, const struct ibv_device *device)
+/* Return the port of an InfiniBand network device, whose folder in /sys is `net`; 0:
+ * unknown. The kernel counts ports from 0, in dev_port since 4.8 and in dev_id, which
+ * is hexadecimal, before. */
+static unsigned long port_of_link(const char *net)
+{
+    unsigned long most = 0;
+    char text[32];
+
+    if (trib_file_line(net, "/dev_port", text, sizeof(text)))
+        most = strtoul(text, NULL, 10) + 1;
+    if (trib_file_line(net, "/dev_id", text, sizeof(text)) &&
+        strtoul(text, NULL, 16) >= most)
+        most = strtoul(text, NULL, 16) + 1;
+    return most;
+}
+
+/* Return true if a network device of this port is in the user's networks. */
+static bool link_chosen(const struct verbs *v, const struct ibv_device *device,
+                        uint8_t port)
 {
     const struct trib_net_choice *choice = &v->nets;
     struct trib_own_ip own[TRIB_OWN_IPS_MAX];
@@ -174,8 +192,11 @@ static bool link_chosen(const struct verbs *v, const struct ibv_device *device)
         int bytes = snprintf(path, sizeof(path), "%s/device/net/%s", device->ibdev_path,
                              own[i].name);
         if (bytes > 0 && (size_t)bytes < sizeof(path) && access(path, F_OK) == 0 &&
-            trib_net_chosen(choice, &own[i]))
-            return true;
+            trib_net_chosen(choice, &own[i])) {
+            const unsigned long number = port_of_link(path);
+            if (number == 0 || number == port)
+                return true;
+        }
     }
     return false;
 }
@@ -190,7 +211,7 @@ bool trib_verbs_port_chosen(struct verbs *v, struct ibv_context *context, uint8_
         return true; /* the addresses of librdmacm tell */
     return table.layer == VERBS_ETHERNET || v->gid >= 0
                ? table.n > 0
-               : !v->nets.n || link_chosen(v, context->device);
+               : !v->nets.n || link_chosen(v, context->device, port);
 }
 
 void trib_verbs_set_choice(struct verbs *v, const struct verbs_params *s)

@@ -6,6 +6,7 @@
 #include "tests/transport/pair.h"
 
 #include "tests/harness/fake_verbs.h"
+#include "tests/harness/fakeroot.h"
 #include "transport/backends.h"
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs_select.h"
@@ -172,6 +173,48 @@ TEST(test_networks, devices, nothing_left)
     fake_verbs_gid(5, 3, ip, IBV_GID_TYPE_ROCE_V2);
     snprintf(text, sizeof(text), "verbs:net=%s", ip);
     assert_rails(text, 0, "fake5");
+}
+
+/* An InfiniBand device of two ports: net= takes the port whose network device, of IPoIB,
+ * has the address. An old kernel says so in another file, or in none. */
+TEST(test_networks_of_ports, clean, nothing_left)
+{
+    static const struct {
+        const char *dev_port, *dev_id, *rails;
+    } cases[] = {{"1", "0x1", "fake0:2"},
+                 {"0", "0x0", "fake0:1"},
+                 {"0", "0x1", "fake0:2"},
+                 {NULL, NULL, "fake0:1 fake0:2"}};
+    struct trib_own_ip own[1];
+    char path[100], text[100];
+
+    if (trib_own_ips(own, 1) != 1)
+        return; /* a machine without a network */
+    snprintf(text, sizeof(text), "verbs:net=%s,connect=gid", own[0].name);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const lines[][2] = {{"dev_port", cases[i].dev_port},
+                                        {"dev_id", cases[i].dev_id},
+                                        {"address", "80"}};
+        struct fake_verbs_opts *opts = fake_verbs_reset();
+        struct fakeroot root;
+        int n;
+
+        opts->ports = 2;
+        opts->infiniband = true;
+        opts->lid = 40;
+        fakeroot_make(&root);
+        for (int k = 0; k < 3; k++) {
+            snprintf(path, sizeof(path), "/device/net/%s/%s", own[0].name, lines[k][0]);
+            if (lines[k][1])
+                fakeroot_write(&root, path, lines[k][1]);
+        }
+        struct ibv_device **list = ibv_get_device_list(&n);
+        snprintf(list[0]->ibdev_path, sizeof(list[0]->ibdev_path), "%s", root.path);
+        assert_rails(text, 0, cases[i].rails);
+        list[0]->ibdev_path[0] = '\0';
+        ibv_free_device_list(list);
+        fakeroot_remove(&root);
+    }
 }
 
 /* GID index and RoCE version of all connections. */
