@@ -175,8 +175,8 @@ TEST(test_networks, devices, nothing_left)
     assert_rails(text, 0, "fake5");
 }
 
-/* An InfiniBand device of two ports: net= takes the port whose network device, of IPoIB,
- * has the address. An old kernel says so in another file, or in none. */
+/* An InfiniBand device of two ports: net= takes the port whose network device, of
+ * IPoIB, has the address. An old kernel says so in another file, or in none. */
 TEST(test_networks_of_ports, clean, nothing_left)
 {
     static const struct {
