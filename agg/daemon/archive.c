@@ -326,11 +326,20 @@ static void work(struct archive *a, struct archive_task *task)
     task->took_ns = trib_now_ns() - began_ns;
 }
 
+/* Its owner may free the task from now on. */
+static void complete(struct archive *a, struct archive_task *task)
+{
+    const uint64_t one = 1;
+
+    task->done = true;
+    (void)!write(task->wake_fd, &one, sizeof(one));
+    pthread_cond_broadcast(&a->ended);
+}
+
 void *archive_serve(void *arg)
 {
     struct archive_thread *t = arg;
     struct archive *a = t->archive;
-    const uint64_t one = 1;
 
     trib_thread_give_way();
     pthread_mutex_lock(&a->mutex);
@@ -341,9 +350,7 @@ void *archive_serve(void *arg)
         pthread_mutex_lock(&a->mutex);
         archive_expire(a);
         t->task = NULL;
-        task->done = true;
-        (void)!write(task->wake_fd, &one, sizeof(one));
-        pthread_cond_broadcast(&a->ended);
+        complete(a, task);
         pthread_cond_broadcast(&a->wake);
     }
     pthread_mutex_unlock(&a->mutex);
@@ -360,6 +367,16 @@ void archive_give(struct archive *a, struct archive_task *task)
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;
     pthread_cond_broadcast(&a->wake);
+    pthread_mutex_unlock(&a->mutex);
+}
+
+void archive_discard(struct archive *a, struct archive_task *task)
+{
+    pthread_mutex_lock(&a->mutex);
+    (void)trib_fail(&task->err, TRIB_ERR_ABORTED,
+                    "discarded the snapshot of vector %s: another run uses the key now",
+                    task->key.name);
+    complete(a, task);
     pthread_mutex_unlock(&a->mutex);
 }
 

@@ -99,6 +99,9 @@ trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const cha
 /** archive_give - queue a task. */
 void archive_give(struct archive *archive, struct archive_task *task);
 
+/** archive_discard - complete a task without working on it. */
+void archive_discard(struct archive *archive, struct archive_task *task);
+
 /** archive_is_done - return true if a queued task is done. */
 bool archive_is_done(struct archive *archive, const struct archive_task *task);
 

@@ -68,18 +68,18 @@ static struct client *find(struct server *s, const struct client *c,
     return NULL;
 }
 
-/* Return true if a client's store has the snapshot key of this request. */
+/* Return true if a client's store, which may have been kicked, has the snapshot key of
+ * this request. */
 static bool has_key(const struct client *other, const struct client *c,
                     const struct trib_control_store_join *join)
 {
-    return other->store && !other->left &&
-           strcmp(other->join.user, c->join.user) == 0 &&
+    return other->store && strcmp(other->join.user, c->join.user) == 0 &&
            same_token(other->store_join.owner, join->owner);
 }
 
 /* Claim the snapshot key: two stores with one key would overwrite each other's
  * snapshots. Refuse the new store and return false if a store with this key is in use;
- * end the stores whose ranks are lost. There may be several with one key: an ended
+ * replace the stores whose ranks are lost. There may be several with one key: an ended
  * store remains until the disk has its last snapshot. */
 static bool take_key(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
@@ -93,7 +93,7 @@ static bool take_key(struct server *s, struct client *c,
         return false;
     }
     for (int i = 0; i < s->n_clients; i++)
-        in_use |= has_key(s->clients[i], c, join) &&
+        in_use |= has_key(s->clients[i], c, join) && !s->clients[i]->left &&
                   !store_job_is_deserted(s->clients[i]->store);
     if (in_use) {
         refuse(s, c, TRIB_ERR_BUSY,
@@ -103,7 +103,7 @@ static bool take_key(struct server *s, struct client *c,
     }
     for (int i = 0; i < s->n_clients; i++)
         if (has_key(s->clients[i], c, join))
-            store_job_end(s->clients[i]->store, "another run uses its key now");
+            store_job_replace(s->clients[i]->store);
     return true;
 }
 

@@ -89,7 +89,8 @@ static void *serve(void *arg)
     const bool well = has_ended_well(job);
     stop_more(job, job->n_threads);
     store_thread_end(&job->threads[0]); /* the ranks do not wait for the disk */
-    if (atomic_load(&job->draining) && !well) /* ranks may continue later */
+    /* Ranks may continue later. */
+    if (atomic_load(&job->draining) && !well && !atomic_load(&job->replaced))
         store_keeper_last(job->keeper);
     store_keeper_free(job->keeper);
     job->keeper = NULL;
@@ -183,8 +184,9 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     pthread_mutex_init(&job->mutex, NULL);
     trib_status_t st = allocate(job, err);
     if (st == TRIB_OK &&
-        store_keeper_create(&job->opts, job->table, job->threads[0].writer,
-                            job->threads[0].wake_fd, &job->keeper) != TRIB_OK)
+        store_keeper_create(&job->opts, job->table, &job->replaced,
+                            job->threads[0].writer, job->threads[0].wake_fd,
+                            &job->keeper) != TRIB_OK)
         st = trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     if (st == TRIB_OK && (errno = start(job)))
         st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
@@ -235,6 +237,12 @@ void store_job_end(struct store_job *job, const char *say)
     job->ending = job->closed = true;
     pthread_mutex_unlock(&job->mutex);
     store_thread_wake(&job->threads[0]);
+}
+
+void store_job_replace(struct store_job *job)
+{
+    atomic_store(&job->replaced, true);
+    store_job_end(job, "another run uses its key now");
 }
 
 void store_job_set_weight(struct store_job *job, uint32_t weight)

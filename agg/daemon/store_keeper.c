@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ struct kept {
 struct store_keeper {
     const struct store_job_opts *opts;
     struct trib_store_table *table;
+    const _Atomic bool *replaced; /* by a store with the same key */
     struct trib_metrics_writer *writer; /* or NULL */
     int wake_fd;
     pthread_mutex_t mutex; /* guards all fields below, except a running task */
@@ -61,6 +63,7 @@ struct store_keeper {
 
 trib_status_t store_keeper_create(const struct store_job_opts *opts,
                                   struct trib_store_table *table,
+                                  const _Atomic bool *replaced,
                                   struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out)
 {
@@ -71,6 +74,7 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
         return TRIB_ERR_NO_MEMORY;
     keeper->opts = opts;
     keeper->table = table;
+    keeper->replaced = replaced;
     keeper->writer = writer;
     keeper->wake_fd = wake_fd;
     keeper->orders = calloc(opts->ranks, sizeof(*keeper->orders));
@@ -164,7 +168,8 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
                              "a copy for a snapshot", err);
 }
 
-/* Copy the vector and queue it for the archive. */
+/* Copy the vector and queue it for the archive. Behind the snapshot of a store that has
+ * replaced this one, it would overwrite that. */
 static void *copy(void *arg)
 {
     struct store_keeper *keeper = arg;
@@ -181,7 +186,10 @@ static void *copy(void *arg)
     keeper->changes = trib_store_changes(table, vector);
     trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
     trib_store_walk_end(&walk);
-    archive_give(keeper->opts->archive, &keeper->task);
+    if (atomic_load(keeper->replaced))
+        archive_discard(keeper->opts->archive, &keeper->task);
+    else
+        archive_give(keeper->opts->archive, &keeper->task);
     return NULL;
 }
 

@@ -35,12 +35,14 @@ struct store_kept {
  * store_keeper_create - create a keeper.
  *
  * opts     of the store; outlives the keeper
+ * replaced  set when another store uses the key: snapshots are discarded
  * writer   counts snapshots; or NULL
  * wake_fd  eventfd written when store_keeper_step has a result
  * errors   TRIB_ERR_NO_MEMORY
  */
 trib_status_t store_keeper_create(const struct store_job_opts *opts,
                                   struct trib_store_table *table,
+                                  const _Atomic bool *replaced,
                                   struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out);
 

@@ -4,7 +4,8 @@
  * returns. A store that has ended takes no rank. A rank's copy that replaces a vector
  * ends the pulls that wait for its version. A shutdown writes a snapshot again that an
  * operator has removed, and tries failed ones again. The ranks of a store that is ended
- * do not wait for the disk.
+ * do not wait for the disk. A store that is replaced by another one with its key writes
+ * no more snapshots.
  *
  * A restore whose rank was lost does not undo the pushes that follow. A push that
  * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
@@ -27,6 +28,7 @@ enum { SOON_MS = 300, LONG_MS = 60000, TURNS_MOST = 50 };
 static _Atomic bool short_of_memory;
 static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
 static _Atomic bool disk_hangs;
+static _Atomic bool copies_hang;
 static _Atomic bool overtakes; /* a push of rank 0 overtakes each restore */
 
 static trib_status_t create_peer(const struct trib_store_peer_opts *opts,
@@ -64,6 +66,16 @@ static trib_status_t put(struct trib_store_table *table, uint32_t vector,
     return trib_store_table_push(table, vector, &push, tick, err);
 }
 
+static void copy_slowly(const struct trib_store_image *image,
+                        const struct trib_snapshot_about *about,
+                        struct trib_store_walk *walk, uint8_t *out)
+{
+    while (atomic_load(&copies_hang))
+        usleep(1000);
+    trib_snapshot_copy(image, about, walk, out);
+}
+
+#define trib_snapshot_copy(image, about, walk, out) copy_slowly(image, about, walk, out)
 #define trib_store_peer_create(opts, out) create_peer(opts, out)
 #define archive_is_done(archive, task) is_done(archive, task)
 #define archive_wait(archive, task) wait_for_disk(archive, task)
@@ -448,6 +460,30 @@ TEST(test_end_while_the_disk_hangs)
     assert_non_null(strstr(trib_error_text(&r.err), "kicked"));
     trib_session_free(r.session);
     end_saved(&rig);
+}
+
+/* Neither its last snapshot nor one that is being copied replaces those of the next
+ * run. */
+TEST(test_replaced)
+{
+    for (int copies = 0; copies < 2; copies++) {
+        struct rig rig = {.folder = ""};
+        struct rank r;
+        begin_saved(&rig, &r);
+        say_push(&r, TRIB_CONTROL_PUSH, 2);
+        atomic_store(&copies_hang, copies);
+        if (copies)
+            say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+        while (copies && !is_busy(&rig))
+            usleep(1000);
+        store_job_drain(rig.job);
+        store_job_replace(rig.job);
+        atomic_store(&copies_hang, false);
+        ends(&rig, "another run uses its key now");
+        assert_int_equal(archive_version(rig.archive, &key), 2);
+        trib_session_free(r.session);
+        end_saved(&rig);
+    }
 }
 
 /* The disk hangs until the rank has given up, and has continued from its own copy. */
