@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +26,12 @@ void trib_log_init(struct trib_log *log, trib_log_level_t level, trib_log_fn fn,
 
 void trib_log_set_rank(struct trib_log *log, int rank)
 {
-    log->rank = rank;
+    atomic_store_explicit(&log->rank, rank, memory_order_relaxed);
+}
+
+static int rank_of(const struct trib_log *log)
+{
+    return atomic_load_explicit(&log->rank, memory_order_relaxed);
 }
 
 static bool wants(const struct trib_log *log, trib_log_level_t level)
@@ -48,10 +54,11 @@ static void format_time(char out[40])
 static void format_text(char line[LINE_MAX_BYTES], const struct trib_log *log,
                         trib_log_level_t level, const char *component, const char *text)
 {
+    const int number = log ? rank_of(log) : -1;
     char rank[24] = "", stamp[40] = "";
 
-    if (log && log->rank >= 0)
-        snprintf(rank, sizeof(rank), "rank %d: ", log->rank);
+    if (number >= 0)
+        snprintf(rank, sizeof(rank), "rank %d: ", number);
     if (log && log->stamps)
         format_time(stamp);
     const int n = snprintf(line, LINE_MAX_BYTES, "%s%stributary: %s%s: %.40s: ", stamp,
@@ -96,8 +103,8 @@ static void format_json(char line[LINE_MAX_BYTES], const struct trib_log *log,
     char plain[LINE_MAX_BYTES], stamp[40], rank[32] = "";
 
     format_time(stamp);
-    if (log->rank >= 0)
-        snprintf(rank, sizeof(rank), "\"rank\":%d,", log->rank);
+    if (rank_of(log) >= 0)
+        snprintf(rank, sizeof(rank), "\"rank\":%d,", rank_of(log));
     (void)trib_plain(text, plain, sizeof(plain));
     snprintf(line, LINE_MAX_BYTES,
              "{\"time\":\"%s\",\"level\":\"%s\",%s\"component\":\"%.40s\",\"text\":\"",

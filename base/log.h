@@ -22,12 +22,12 @@
 
 struct trib_log_pace;
 
-/* Owned by a context; constant once the rank is known, so any thread may read it. */
+/* Owned by a context; constant but for the rank, so any thread may read it. */
 struct trib_log {
     trib_log_level_t level; /* lines above this level are dropped */
     trib_log_fn fn;         /* NULL: standard error */
     void *arg;
-    int rank;               /* -1: unknown, not printed */
+    _Atomic int rank;       /* -1: unknown, not printed */
     bool stamps;            /* prefix lines with the time, UTC */
     bool json;              /* write JSON objects */
     bool priorities;        /* prefix lines with "<N>" as in sd-daemon(3) */
