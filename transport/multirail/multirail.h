@@ -213,7 +213,8 @@ struct multirail {
     struct trib_error inner_err[MULTIRAIL_MAX]; /* one each: threads connect */
     struct trib_idle *idle; /* called while connecting; or NULL */
     struct trib_idle rail_idle; /* for the inners; other threads may connect them */
-    pthread_t connecting; /* the thread that called connect */
+    _Atomic pthread_t connecting; /* the thread that has called connect … */
+    _Atomic bool is_connecting; /* … and is still in it */
     int pid;
     struct trib_transport *inner[MULTIRAIL_MAX];
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL];

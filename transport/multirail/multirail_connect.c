@@ -34,12 +34,14 @@ static void *connect_rail(void *arg)
 }
 
 /* Idle function of all rails. The thread that called trib_multirail_connect asks the
- * caller; the threads of rails only read the answer. */
+ * caller; the threads of rails only read the answer. A later thread, which connects a
+ * rail again, may have the id of that thread. */
 int trib_multirail_idle(void *arg)
 {
     struct multirail *r = arg;
 
-    if (pthread_equal(pthread_self(), r->connecting))
+    if (atomic_load_explicit(&r->is_connecting, memory_order_acquire) &&
+        pthread_equal(pthread_self(), atomic_load(&r->connecting)))
         (void)trib_idle_call(r->idle);
     return trib_idle_answer(r->idle);
 }
@@ -241,16 +243,18 @@ trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
         return status;
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_parsed_address *whole = malloc(sizeof(*whole));
-    r->connecting = pthread_self();
     if (!p->log)
         p->log = calloc(MULTIRAIL_LOG, sizeof(*p->log));
     if (!whole || !p->log) {
         free(whole);
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
+    atomic_store(&r->connecting, pthread_self());
+    atomic_store_explicit(&r->is_connecting, true, memory_order_release);
     status = trib_multirail_match(r, peer, address, whole);
     if (status == TRIB_OK)
         status = connect_all(r, peer, whole);
+    atomic_store_explicit(&r->is_connecting, false, memory_order_release);
     free(whole);
     return status;
 }
