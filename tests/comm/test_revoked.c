@@ -15,6 +15,7 @@ enum { JOBS = 2, COUNT = 10000, REGIONS = 16 };
 struct exposed {
     const struct ibv_pd *pd;
     struct verbs_remote region[REGIONS]; /* as a rank knows it */
+    const uint8_t *ptr[REGIONS];
     int n;
 };
 
@@ -36,8 +37,9 @@ static void expose(struct ranks_self *self, const struct trib_comm *agg_comm,
     out->pd = device_of(agg_comm)->pd;
     LIST_FOREACH(r, &device_of(agg_comm)->regions, entry) {
         ranks_assert(self, r->mr->pd == out->pd && out->n < REGIONS);
+        out->ptr[out->n] = r->ptr;
         out->region[out->n++] = (struct verbs_remote){
-            .rkey = r->mr->rkey, .address = (uintptr_t)r->ptr, .len = r->len};
+            .rkey = r->mr->rkey, .address = r->iova, .len = r->len};
     }
     ranks_assert(self, out->n > 0 && fake_verbs_regions(out->pd) == out->n);
 }
@@ -69,10 +71,8 @@ static void are_apart(struct ranks_self *self, const struct both *b)
     ranks_assert(self, x->pd != y->pd);
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < y->n; k++)
-            ranks_assert(self, x->region[i].address + x->region[i].len <=
-                                       y->region[k].address ||
-                                   y->region[k].address + y->region[k].len <=
-                                       x->region[i].address);
+            ranks_assert(self, x->ptr[i] + x->region[i].len <= y->ptr[k] ||
+                                   y->ptr[k] + y->region[k].len <= x->ptr[i]);
 }
 
 /* A rank of this job writes to its aggregator, with the key and the address of
@@ -102,10 +102,9 @@ static void trespass(struct ranks_self *self, struct trib_comm *agg_comm,
 static bool is_touched(const struct exposed *x)
 {
     for (int i = 0; i < x->n; i++) {
-        const uint8_t *p = (const uint8_t *)(uintptr_t)x->region[i].address;
         int same = 0;
         for (int k = 0; k < 64; k++)
-            same += p[k] == 0x5a;
+            same += x->ptr[i][k] == 0x5a;
         if (same == 64)
             return true;
     }
@@ -156,7 +155,7 @@ TEST(test_keys_of_another_job)
 
     (void)fake_verbs_reset();
     for (int i = 0; i < JOBS; i++) {
-        b.aggregators[i] = (struct aggregators){.ranks = 1, .n = 1};
+        b.aggregators[i] = (struct aggregators){.ranks = 1, .n = 1, .guarded = true};
         assert_true(aggregators_open(&b.aggregators[i]));
     }
     ranks_pass(.size = 4, .fn = two_jobs, .arg = &b, .threads = true, .noisy = true,

@@ -22,6 +22,7 @@ struct aggregators {
     int ranks;
     int n;
     const struct trib_agg_tree *tree;
+    bool guarded; /* the aggregators and ranks do not trust each other */
     int pipes[AGGREGATORS_MOST][2]; /* [1]: rank 0's end */
 };
 
@@ -94,10 +95,15 @@ static inline struct trib_comm *aggregators_join(struct ranks_self *self,
                                       .ranks = s->ranks,
                                       .aggregators = s->n,
                                       .tree = s->tree};
+    const struct trib_guard guard = {.serves = self->rank >= s->ranks,
+                                     .ranks = s->ranks,
+                                     .user = TRIB_GUARD_ANYBODY};
     struct trib_exchange x = {aggregators_meet, comm};
     struct trib_error err = {0};
     struct trib_comm *agg_comm;
 
+    if (s->guarded)
+        opts.guard = &guard;
     if (self->rank == 0)
         opts.announcer = (struct trib_announcer){aggregators_announce, s};
     if (trib_agg_comm_open(&comm->cfg, &comm->log, &opts, &x, &err, &agg_comm) !=
