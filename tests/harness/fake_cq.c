@@ -77,6 +77,7 @@ int ibv_destroy_cq(struct ibv_cq *base)
     struct cq *cq = (struct cq *)base;
 
     fake_lock();
+    fake_events_forget(base->context, base);
     if (cq->told != cq->acked)
         fake_mistake("%d completion events are not acknowledged", cq->told - cq->acked);
     fake_clock_busy(&cq->is_busy, false);

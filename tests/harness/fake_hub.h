@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Internal declarations of the fake's files: fake_fabric.c has the state that processes
- * share, fake_verbs.c is the device, fake_memory.c its memory, fake_cq.c its completion
- * queues, fake_queues.c its queue pairs, fake_rdmacm.c the connection manager. One lock
- * guards all.
+ * share, fake_verbs.c is the device, fake_async.c its events, fake_memory.c its memory,
+ * fake_cq.c its completion queues, fake_queues.c its queue pairs, fake_rdmacm.c the
+ * connection manager. One lock guards all.
  *
  * The functions of libibverbs and librdmacm have their own names, so the same files are
  * linked into a test or into a library that stands in for both (tests/fabric).
@@ -211,7 +211,9 @@ void fake_set_gid(struct fake_port *at, int port, int n, const char *address,
 bool fake_path_is_right(const struct ibv_context *context,
                         const struct ibv_ah_attr *path);
 
-/* fake_memory.c: return the region that contains these bytes, or NULL. */
+/* fake_memory.c: return the number of domains of a context; NULL: of all. */
+int fake_domains(const struct ibv_context *context);
+/* Return the region that contains these bytes, or NULL. */
 struct ibv_mr *fake_region(const struct ibv_pd *pd, uint32_t key, uint64_t address,
                            uint64_t len);
 /** fake_memory - return a pointer to an address of a region. */
@@ -242,7 +244,19 @@ bool fake_port_is_up(const struct ibv_context *context, int port);
 void fake_device_event(int host, const struct fake_event *event);
 /* Set a port up or down, and raise the event. */
 void fake_set_link(int host, int device, int port, bool up);
+struct fake_events *fake_events_of(struct ibv_context *context);
+
+/* fake_async.c: asynchronous events of a context. */
+enum { FAKE_EVENTS_MAX = 16 };
+struct fake_events {
+    struct ibv_async_event of[FAKE_EVENTS_MAX]; /* not read yet */
+    int n;
+};
+void fake_events_reset(void);
 void fake_raise(struct ibv_context *context, struct ibv_async_event event);
+/* An object is being destroyed: drop its events, and wait until those that were read
+ * are acknowledged. */
+void fake_events_forget(struct ibv_context *context, const void *object);
 
 /* fake_cq.c: a completion, and the room that polling it frees in a send queue. */
 struct fake_entry {
@@ -309,6 +323,8 @@ int fake_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr,
 
 /* fake_queues.c: return true if a queue pair has this receive queue. */
 bool fake_queues_use(const struct ibv_srq *srq);
+/* Return a queue pair that uses a completion queue, or NULL. */
+struct ibv_qp *fake_queue_pair_of(const struct ibv_cq *cq);
 /* Return a queue pair of a context, or NULL. */
 struct ibv_qp *fake_queue_pair(const struct ibv_context *context);
 /* Break all queue pairs of a device. */

@@ -24,37 +24,68 @@ struct mr {
     struct mr *next;
 };
 
+struct pd {
+    struct ibv_pd base;
+    struct pd *next;
+};
+
 static struct mr *mrs;
+static struct pd *pds;
 static uint32_t next_key;
 
 void fake_memory_reset(void)
 {
     mrs = NULL;
+    pds = NULL;
     next_key = 1000;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    struct ibv_pd *pd = calloc(1, sizeof(*pd));
+    struct pd *pd = calloc(1, sizeof(*pd));
 
-    pd->context = context;
+    pd->base.context = context;
     fake_lock();
+    pd->next = pds;
+    pds = pd;
     fake_count(1);
     fake_unlock();
-    return pd;
+    return &pd->base;
 }
 
-int ibv_dealloc_pd(struct ibv_pd *pd)
+int ibv_dealloc_pd(struct ibv_pd *base)
 {
+    struct pd **at = &pds;
+
     fake_lock();
     for (struct mr *mr = mrs; mr; mr = mr->next) {
-        if (mr->base.pd == pd)
+        if (mr->base.pd == base)
             fake_mistake("a protection domain goes before its regions");
     }
+    while (&(*at)->base != base)
+        at = &(*at)->next;
+    *at = (*at)->next;
     fake_count(-1);
     fake_unlock();
-    free(pd);
+    free(base);
     return 0;
+}
+
+int fake_domains(const struct ibv_context *context)
+{
+    int n = 0;
+
+    for (struct pd *pd = pds; pd; pd = pd->next)
+        n += !context || pd->base.context == context;
+    return n;
+}
+
+int fake_verbs_domains(void)
+{
+    fake_lock();
+    const int n = fake_domains(NULL);
+    fake_unlock();
+    return n;
 }
 
 static size_t pinned(void)

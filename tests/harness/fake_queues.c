@@ -68,6 +68,15 @@ struct ibv_qp *fake_queue_pair(const struct ibv_context *context)
     return NULL;
 }
 
+struct ibv_qp *fake_queue_pair_of(const struct ibv_cq *cq)
+{
+    for (struct fake_queue *qp = queues; qp; qp = qp->next) {
+        if (qp->base.send_cq == cq)
+            return &qp->base;
+    }
+    return NULL;
+}
+
 bool fake_queues_use(const struct ibv_srq *srq)
 {
     bool used = false;
@@ -369,6 +378,7 @@ int ibv_destroy_qp(struct ibv_qp *base)
 
     fake_lock();
     take_out(qp);
+    fake_events_forget(base->context, base);
     fake_cq_forget(base->send_cq, &qp->outstanding);
     fake_return_requests(qp);
     fake_qp_row(base->qp_num)->live = false;

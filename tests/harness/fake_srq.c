@@ -72,6 +72,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
     fake_lock();
+    fake_events_forget(srq->context, srq);
     if (fake_queues_use(srq))
         fake_mistake("a receive queue goes before its queue pairs");
     fake_count(-1);

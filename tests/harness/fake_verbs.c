@@ -14,12 +14,10 @@
 #include "tests/harness/fake_hub.h"
 
 #define CONTEXTS_MAX 4096
-#define EVENTS_MAX 16
 
 struct context {
     struct ibv_context base;
-    struct ibv_async_event events[EVENTS_MAX];
-    int n_events;
+    struct fake_events events;
     int host, device;
     int index; /* in contexts; CONTEXTS_MAX: not listed */
     int mtu; /* enum ibv_mtu */
@@ -32,6 +30,11 @@ static struct context *contexts[CONTEXTS_MAX];
 static struct context *context_of(const struct ibv_context *context)
 {
     return (struct context *)(uintptr_t)context;
+}
+
+struct fake_events *fake_events_of(struct ibv_context *context)
+{
+    return &context_of(context)->events;
 }
 
 struct fake_port *fake_context_port(const struct ibv_context *context, int port)
@@ -153,6 +156,8 @@ int ibv_close_device(struct ibv_context *base)
     fake_lock();
     if (fake_queue_pair(base))
         fake_mistake("a device is closed with queue pairs on it");
+    if (fake_domains(base))
+        fake_mistake("a device is closed with protection domains on it");
     if (c->index < CONTEXTS_MAX)
         contexts[c->index] = NULL;
     fake_unuse(base, (struct fake_usage){.contexts = 1});
@@ -249,40 +254,6 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
     }
     fake_unlock();
     return (ssize_t)n;
-}
-
-void fake_raise(struct ibv_context *context, struct ibv_async_event event)
-{
-    struct context *c = (struct context *)context;
-
-    if (c->n_events == EVENTS_MAX) {
-        fake_mistake("the asynchronous events are not read");
-        return;
-    }
-    c->events[c->n_events++] = event;
-    fake_ring(c->base.async_fd);
-}
-
-int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *out)
-{
-    struct context *c = (struct context *)base;
-    int result = -1;
-
-    fake_lock();
-    errno = EAGAIN;
-    if (c->n_events) {
-        *out = c->events[0];
-        memmove(c->events, c->events + 1, (size_t)--c->n_events * sizeof(*out));
-        fake_unring(base->async_fd);
-        result = 0;
-    }
-    fake_unlock();
-    return result;
-}
-
-void ibv_ack_async_event(struct ibv_async_event *event)
-{
-    (void)event;
 }
 
 int ibv_fork_init(void)
@@ -407,6 +378,7 @@ struct fake_verbs_opts *fake_verbs_machine(void)
 void fake_verbs_begin(void)
 {
     memset(contexts, 0, sizeof(contexts));
+    fake_events_reset();
     fake_memory_reset();
     fake_queues_reset();
     fake_rdmacm_reset();
@@ -454,20 +426,27 @@ void fake_verbs_port(int device, int port, bool up)
 
 void fake_verbs_async(int context, enum ibv_event_type type)
 {
-    struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
+    fake_lock();
+    fake_raise(&contexts[context]->base,
+               (struct ibv_async_event){.event_type = type, .element.port_num = 1});
+    fake_unlock();
+}
+
+int fake_verbs_contexts(void)
+{
+    int n = 0;
 
     fake_lock();
-    if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-        type == IBV_EVENT_QP_ACCESS_ERR)
-        event.element.qp = fake_queue_pair(&contexts[context]->base);
-    fake_raise(&contexts[context]->base, event);
+    for (int i = 0; i < CONTEXTS_MAX; i++)
+        n += contexts[i] != NULL;
     fake_unlock();
+    return n;
 }
 
 bool fake_verbs_async_waits(int context)
 {
     fake_lock();
-    bool waits = contexts[context] && contexts[context]->n_events > 0;
+    bool waits = contexts[context] && contexts[context]->events.n > 0;
     fake_unlock();
     return waits;
 }

@@ -214,8 +214,13 @@ void fake_verbs_hold(bool hold);
  */
 void fake_verbs_port(int device, int port, bool up);
 
-/** fake_verbs_async - raise a device event on the nth open context. */
+/** fake_verbs_async - raise an event of the device, or of its port 1, on the nth open
+ * context. */
 void fake_verbs_async(int context, enum ibv_event_type type);
+
+/** fake_verbs_async_of - raise an event of this completion queue, or of a queue pair or
+ * the shared receive queue that uses it. */
+void fake_verbs_async_of(const struct ibv_cq *cq, enum ibv_event_type type);
 
 /** fake_verbs_async_waits - return whether that context has an unread event. */
 bool fake_verbs_async_waits(int context);
@@ -249,6 +254,13 @@ int fake_verbs_mistakes(void);
 
 /** fake_verbs_live - return the number of objects created and not destroyed. */
 int fake_verbs_live(void);
+
+/** fake_verbs_contexts - return the number of devices that this process has open. The
+ * connection manager's are not counted. */
+int fake_verbs_contexts(void);
+
+/** fake_verbs_domains - return the number of its protection domains. */
+int fake_verbs_domains(void);
 
 /** fake_verbs_regions - return the regions of a protection domain, even a freed one. */
 int fake_verbs_regions(const struct ibv_pd *pd);

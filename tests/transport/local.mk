@@ -26,8 +26,8 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_posts \
 	tests/transport/verbs/test_verbs_select \
 	tests/transport/verbs/test_verbs_traffic
-fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_cm.h tests/harness/fake_cm_id.c \
-	tests/harness/fake_clock.c tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
+fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_async.c tests/harness/fake_cm.h \
+	tests/harness/fake_cm_id.c tests/harness/fake_clock.c tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
 	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_ports.c \
 	tests/harness/fake_queue.h tests/harness/fake_queues.c tests/harness/fake_rdmacm.c \
 	tests/harness/fake_requests.c tests/harness/fake_srq.c tests/harness/fake_sysfs.c \

@@ -115,21 +115,23 @@ TEST(test_one_way, clean, nothing_left)
 }
 
 /* Side `wide` has a port of 4096 bytes and the other one of 1024: the path has what
- * both take, whoever asked for the connection. */
+ * both take, whoever asked for the connection. The sides are hosts. */
 static void exchange_over_mtus(int wide, const char *text)
 {
-    struct fake_verbs_opts *opts = fake_verbs_reset();
     struct trib_address address[2];
     struct trib_blob region[2];
     struct pair pair = {0};
 
+    fake_verbs_reset()->hosts = 2;
     for (int i = 0; i < 2; i++) {
-        opts->mtu = i == wide ? IBV_MTU_4096 : IBV_MTU_1024;
+        fake_verbs_port_opts(i, 0, 1)->mtu = i == wide ? IBV_MTU_4096 : IBV_MTU_1024;
+        fake_verbs_host(i);
         struct trib_transport_opts side = pair_opts(&pair, i);
         assert_ok(trib_transport_open(text, &side, &pair.t[i]));
         pair_offer(&pair, i, &address[i], &region[i]);
     }
     for (int i = 0; i < 2; i++) {
+        fake_verbs_host(i);
         assert_ok(pair.t[i]->ops->connect(pair.t[i], !i, &address[!i]));
         assert_ok(
             pair.t[i]->ops->import_region(pair.t[i], !i, &region[!i], &pair.remote[i]));
