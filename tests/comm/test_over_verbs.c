@@ -519,6 +519,40 @@ TEST(test_messages)
     }
 }
 
+enum { COMMUNICATORS = 8 };
+
+static int split_often(struct ranks_self *self)
+{
+    trib_comm_t *comms[COMMUNICATORS];
+
+    for (int i = 0; i < COMMUNICATORS; i++) {
+        ranks_ok(self, trib_split(i ? comms[i - 1] : self->comm, 0, 0, &comms[i]));
+        sum(self, comms[i]);
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_assert(self, fake_verbs_contexts() == 2);
+    ranks_assert(self, fake_verbs_domains() == 2);
+    ranks_ok(self, trib_barrier(self->comm));
+    for (int i = 0; i < COMMUNICATORS; i += 2)
+        ranks_ok(self, trib_free_comm(comms[i]));
+    for (int i = 1; i < COMMUNICATORS; i += 2) {
+        sum(self, comms[i]);
+        ranks_ok(self, trib_free_comm(comms[i]));
+    }
+    sum(self, self->comm);
+    return 0;
+}
+
+/* All communicators of a process share the context of each device. */
+TEST(test_contexts)
+{
+    fake_verbs_reset()->devices = 2;
+    ranks_pass(.size = 2, .fn = split_often, .threads = true,
+               .config = "transport=verbs");
+    assert_int_equal(fake_verbs_contexts() + fake_verbs_domains(), 0);
+    assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+}
+
 static _Atomic bool timed_out;
 
 /* Rank 1 does not call the sum in time. */

@@ -18,13 +18,13 @@ check_tests += tests/transport/ucx/test_ucx tests/transport/ucx/test_ucx_proof
 endif
 if TRIB_VERBS
 check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \
-	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_conformance \
+	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_adapter tests/transport/verbs/test_verbs_conformance \
 	tests/transport/verbs/test_verbs_conformance_no_srq tests/transport/verbs/test_verbs_conformance_rails \
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
 	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_posts \
-	tests/transport/verbs/test_verbs_select \
+	tests/transport/verbs/test_verbs_select tests/transport/verbs/test_verbs_shared \
 	tests/transport/verbs/test_verbs_traffic
 fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_async.c tests/harness/fake_cm.h \
 	tests/harness/fake_cm_id.c tests/harness/fake_clock.c tests/harness/fake_cq.c tests/harness/fake_fabric.c tests/harness/fake_links.c \
@@ -39,6 +39,9 @@ tests_transport_auto_test_auto_mem_SOURCES = tests/transport/auto/test_auto_mem.
 tests_transport_verbs_test_verbs_SOURCES = tests/transport/verbs/test_verbs.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_connect_SOURCES = tests/transport/verbs/test_verbs_connect.c tests/transport/pair.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_adapter_SOURCES = tests/transport/verbs/test_verbs_adapter.c
+tests_transport_verbs_test_verbs_shared_SOURCES = tests/transport/verbs/test_verbs_shared.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 verbs_oob_pair = tests/transport/pair.h tests/transport/verbs/verbs_pair.h tests/transport/verbs/verbs_oob_pair.h \
 	$(fake_verbs_sources)

@@ -228,6 +228,14 @@ trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
 trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
 
+/* verbs_events.c: asynchronous events of the device */
+#define VERBS_DISAPPEARED "this host's RDMA device has disappeared"
+/* Record an error of the device for all peers. Call with `links` held. */
+void trib_verbs_set_fault_all(struct verbs *v, const char *text);
+trib_status_t trib_verbs_events_start(struct verbs *v);
+/* Wait until the current event is handled. No effect if not started. */
+void trib_verbs_events_stop(struct verbs *v);
+
 /* verbs_liveness.c: loss of peers and disconnecting */
 void trib_verbs_tick(struct verbs *v);
 /* End both connections and refuse further ones. */

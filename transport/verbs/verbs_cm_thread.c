@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * verbs: the manager, a thread that answers connection requests. It also records for
- * the owner which connections have ended and which errors the device reports.
+ * the owner which connections have ended.
  *
  * An event is handled under `links` and acknowledged afterwards, so the objects it
  * refers to still exist. Objects to be destroyed are kept until the event is
@@ -188,14 +188,6 @@ static void handle_unreachable(struct verbs *v, const struct rdma_cm_event *even
         handle_end(v, event, trash);
 }
 
-static void set_fault_all(struct verbs *v, const char *text)
-{
-    assert(verbs_links_held(v));
-    for (int i = 0; i < v->size; i++)
-        snprintf(v->peers[i].fault, sizeof(v->peers[i].fault), "%s", text);
-    trib_verbs_wake_owner(v);
-}
-
 static void handle_cm_event(struct verbs *v, const struct rdma_cm_event *event,
                             struct verbs_link *trash)
 {
@@ -220,7 +212,7 @@ static void handle_cm_event(struct verbs *v, const struct rdma_cm_event *event,
         handle_unreachable(v, event, trash);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        set_fault_all(v, "this host's RDMA device was removed");
+        trib_verbs_set_fault_all(v, "this host's RDMA device was removed");
         break;
     default: /* timewait exit, address change: no connection ends by them */
         break;
@@ -241,95 +233,6 @@ static void read_cm_event(struct verbs *v)
     trib_verbs_link_drop(v, &trash);
 }
 
-static void set_fault(struct verbs *v, const struct ibv_qp *qp, const char *text)
-{
-    struct verbs_peer *p = qp->qp_context;
-
-    if (qp != p->in.qp && qp != p->out.qp)
-        return;
-    snprintf(p->fault, sizeof(p->fault), "%s", text);
-    trib_verbs_wake_owner(v);
-}
-
-/* Devices report the events of all their ports. */
-static bool is_other_port(const struct verbs *v, const struct ibv_async_event *event)
-{
-    return v->one_port && event->element.port_num != v->port_num;
-}
-
-/* Return the meaning of a port event, or NULL if it does not concern this transport. */
-static const char *port_text(enum ibv_event_type type)
-{
-    switch (type) {
-    case IBV_EVENT_PORT_ACTIVE:
-        return "is active";
-    case IBV_EVENT_GID_CHANGE:
-    case IBV_EVENT_LID_CHANGE:
-        return "has new addresses; existing connections keep the old ones";
-    case IBV_EVENT_PKEY_CHANGE:
-        return "has new partition keys; connections in a removed partition will fail: "
-               "ask the administrator of the subnet manager";
-    case IBV_EVENT_SM_CHANGE:
-    case IBV_EVENT_CLIENT_REREGISTER:
-        return "has a new or restarted subnet manager";
-    default:
-        return NULL;
-    }
-}
-
-static void handle_async_event(struct verbs *v, const struct ibv_async_event *event)
-{
-    const char *text = port_text(event->event_type);
-
-    assert(verbs_links_held(v));
-    if (text) {
-        if (!is_other_port(v, event))
-            trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
-                     event->element.port_num, v->device, text);
-        return;
-    }
-    switch (event->event_type) {
-    case IBV_EVENT_QP_ACCESS_ERR:
-        set_fault(v, event->element.qp, "it wrote outside this rank's regions");
-        break;
-    case IBV_EVENT_QP_REQ_ERR:
-        set_fault(v, event->element.qp, "it sent an invalid request");
-        break;
-    case IBV_EVENT_QP_FATAL:
-        set_fault(v, event->element.qp,
-                  "the device reported a fatal error of its queue pair");
-        break;
-    case IBV_EVENT_CQ_ERR:
-    case IBV_EVENT_SRQ_ERR:
-        set_fault_all(v, "a queue of this host's RDMA device has failed");
-        break;
-    case IBV_EVENT_DEVICE_FATAL:
-        set_fault_all(v, "this host's RDMA device has failed");
-        break;
-    case IBV_EVENT_PORT_ERR:
-        if (!is_other_port(v, event))
-            trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                     "port %d of %s is down: peers are lost unless it comes back soon; "
-                     "check its cable, its switch and ibv_devinfo",
-                     event->element.port_num, v->device);
-        break;
-    default: /* path migration, limits, work queues: unused here */
-        break;
-    }
-}
-
-static void read_async_event(struct verbs *v)
-{
-    struct ibv_async_event event;
-
-    if (v->api.ibv_get_async_event(v->context, &event) != 0)
-        return;
-    pthread_mutex_lock(&v->links);
-    handle_async_event(v, &event);
-    pthread_mutex_unlock(&v->links);
-    v->api.ibv_ack_async_event(&event);
-}
-
 /* Run until `stop` is signalled. A failed descriptor is no longer polled. */
 static void *manager_main(void *arg)
 {
@@ -337,25 +240,20 @@ static void *manager_main(void *arg)
     struct pollfd fds[] = {
         {.fd = v->stop, .events = POLLIN},
         {.fd = v->listener ? v->events->fd : -1, .events = POLLIN},
-        {.fd = v->context->async_fd, .events = POLLIN},
         {.fd = v->oob.epoll, .events = POLLIN},
     };
 
     while (!fds[0].revents) {
-        int n = trib_poll(fds, 4, trib_acceptor_wait_ms(&v->oob.acceptor));
+        int n = trib_poll(fds, 3, trib_acceptor_wait_ms(&v->oob.acceptor));
         trib_verbs_oob_listener_poll(v);
         if (n <= 0)
             continue;
         if (fds[1].revents & POLLIN)
             read_cm_event(v);
-        if (fds[2].revents & POLLIN)
-            read_async_event(v);
-        for (int i = 1; i < 3; i++) {
-            if ((fds[i].revents & (POLLERR | POLLNVAL)) == 0)
-                continue;
-            fds[i].fd = -1;
+        if (fds[1].revents & (POLLERR | POLLNVAL)) {
+            fds[1].fd = -1;
             pthread_mutex_lock(&v->links);
-            set_fault_all(v, "this host's RDMA device has disappeared");
+            trib_verbs_set_fault_all(v, VERBS_DISAPPEARED);
             pthread_mutex_unlock(&v->links);
         }
     }

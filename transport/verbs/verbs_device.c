@@ -205,28 +205,34 @@ bool trib_verbs_has_manager(struct verbs *v)
     return !*v->no_rdmacm;
 }
 
+static void use_adapter(struct verbs *v, struct verbs_adapter *a)
+{
+    v->adapter = a;
+    v->context = a ? a->ibv : NULL;
+}
+
 /* Choose the first active port with readable GIDs, or only port `number`. On success
  * the device stays open. */
 static bool try_device(struct verbs *v, struct ibv_device *device, int number,
                        char *why, size_t bytes)
 {
-    struct ibv_context *context = v->api.ibv_open_device(device);
+    struct verbs_adapter *a = trib_verbs_adapter_open(&v->api, device);
     struct ibv_device_attr attr;
 
     assert(!v->context);
-    if (!context) {
+    if (!a) {
         snprintf(why, bytes, "%s cannot be opened: %m%s", device->name,
                  trib_verbs_errno_cure(errno));
         return false;
     }
-    int error = v->api.ibv_query_device(context, &attr);
+    int error = v->api.ibv_query_device(a->ibv, &attr);
     for (int i = 1; !error && i <= attr.phys_port_cnt && !v->context; i++) {
         struct place place = {.port = (uint8_t)i};
         struct ibv_port_attr port = {0};
         struct verbs_gid_table table;
         if (number && i != number)
             continue;
-        error = v->api.ibv_query_port(context, place.port, (void *)&port);
+        error = v->api.ibv_query_port(a->ibv, place.port, (void *)&port);
         if (!error && port.state != IBV_PORT_ACTIVE) {
             snprintf(why, bytes,
                      "port %d of %s is not active: check its cable and ibv_devinfo", i,
@@ -234,7 +240,7 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
             continue;
         }
         if (!error)
-            error = trib_verbs_gid_table_read(v, context, place.port, &table);
+            error = trib_verbs_gid_table_read(v, a->ibv, place.port, &table);
         if (error)
             break;
         if (table.n == 0 && !table.lid) {
@@ -247,14 +253,14 @@ static bool try_device(struct verbs *v, struct ibv_device *device, int number,
         place.message_max = port.max_msg_sz;
         place.mbps = trib_verbs_port_mbps(device, place.port, &port);
         use_port(v, &place);
-        v->context = context;
+        use_adapter(v, a);
     }
     if (error)
         snprintf(why, bytes, "the GIDs of %s cannot be read: %s", device->name,
                  error == ENOSYS ? "libibverbs is older than rdma-core 33"
                                  : strerror(error));
     if (!v->context)
-        (void)v->api.ibv_close_device(context);
+        trib_verbs_adapter_close(a);
     return v->context != NULL;
 }
 
@@ -287,7 +293,7 @@ static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
 {
     for (int i = 0; list[i] && !v->context; i++) {
         if (strcmp(v->device, list[i]->name) == 0)
-            v->context = v->api.ibv_open_device(list[i]);
+            use_adapter(v, trib_verbs_adapter_open(&v->api, list[i]));
     }
     return v->context
                ? TRIB_OK
@@ -298,13 +304,13 @@ static trib_status_t open_chosen(struct verbs *v, struct ibv_device **list)
 /* Return the number of ports of a device, or 0 if the device cannot be opened. */
 static int count_ports(const struct trib_verbs_api *api, struct ibv_device *device)
 {
-    struct ibv_context *context = api->ibv_open_device(device);
+    struct verbs_adapter *a = trib_verbs_adapter_open(api, device);
     struct ibv_device_attr attr;
 
-    if (!context)
+    if (!a)
         return 0;
-    int n = api->ibv_query_device(context, &attr) == 0 ? attr.phys_port_cnt : 0;
-    (void)api->ibv_close_device(context);
+    int n = api->ibv_query_device(a->ibv, &attr) == 0 ? attr.phys_port_cnt : 0;
+    trib_verbs_adapter_close(a);
     return n;
 }
 
@@ -333,9 +339,9 @@ static bool cannot_open(struct verbs *v, const struct verbs_port *wanted,
     for (int i = 0; list[i]; i++) {
         if (*wanted->device && strcmp(wanted->device, list[i]->name) != 0)
             continue;
-        struct ibv_context *context = v->api.ibv_open_device(list[i]);
-        if (context) {
-            (void)v->api.ibv_close_device(context);
+        struct verbs_adapter *a = trib_verbs_adapter_open(&v->api, list[i]);
+        if (a) {
+            trib_verbs_adapter_close(a);
             return false;
         }
         snprintf(why, bytes, "%s cannot be opened: %m%s", list[i]->name,
@@ -478,10 +484,10 @@ static int completion_vector(const struct verbs *v)
 
 static trib_status_t make_domain(struct verbs *v)
 {
-    v->pd = v->api.ibv_alloc_pd(v->context);
+    v->domain = trib_verbs_domain_open(v->adapter, &v->trust);
+    v->pd = v->domain ? v->domain->pd : NULL;
     v->channel = v->pd ? v->api.ibv_create_comp_channel(v->context) : NULL;
-    if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
-        fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK) != 0)
+    if (!v->channel || fcntl(v->channel->fd, F_SETFL, O_NONBLOCK) != 0)
         return trib_fail(v->err, TRIB_ERR_SYSTEM,
                          "verbs: cannot create a protection domain or completion "
                          "channel on %s: %m",
@@ -554,10 +560,10 @@ void trib_verbs_free_queues(struct verbs *v)
         (void)v->api.ibv_destroy_cq(v->cq);
     if (v->channel)
         (void)v->api.ibv_destroy_comp_channel(v->channel);
-    if (v->pd)
-        (void)v->api.ibv_dealloc_pd(v->pd);
-    if (v->context)
-        (void)v->api.ibv_close_device(v->context);
+    if (v->domain)
+        trib_verbs_domain_close(v->adapter, v->domain);
+    if (v->adapter)
+        trib_verbs_adapter_close(v->adapter);
     if (v->events)
         v->api.rdma_destroy_event_channel(v->events);
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/time.h"
 #include "transport/params.h"
 #include "transport/verbs/verbs.h"
@@ -171,6 +172,9 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->secret = opts->secret;
     v->idle = opts->idle;
     v->err = opts->err;
+    v->trust.guard = opts->guard;
+    if (opts->secret)
+        trib_secret_mark(opts->secret, v->trust.secret);
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = s->receives ? (uint32_t)s->receives
                               : receives_for(opts->size, opts->cfg->window);
@@ -224,6 +228,7 @@ static void release(struct verbs *v)
 static void take_down(struct verbs *v)
 {
     trib_verbs_manager_stop(v);
+    trib_verbs_events_stop(v);
     trib_verbs_free_memory(v, true);
     trib_verbs_free_queues(v);
     release(v);
@@ -306,6 +311,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
         status = trib_ip_endpoint_start(&v->local, opts, (int)s->port, (int)s->ports);
     if (status == TRIB_OK)
         status = trib_verbs_manager_start(v);
+    if (status == TRIB_OK)
+        status = trib_verbs_events_start(v);
     if (status != TRIB_OK) {
         if (v->unfit && !opts->unfit_out)
             advise_unfit(v, status);
@@ -327,6 +334,7 @@ void trib_verbs_close(struct trib_transport *t)
 
     if (!verbs_is_ours(v)) {
         trib_verbs_free_memory(v, false);
+        trib_verbs_adapter_close(v->adapter);
         release(v);
         return;
     }

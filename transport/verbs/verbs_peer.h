@@ -8,12 +8,12 @@
  * without SRQs each has its own receives. The receives have no buffers: they are
  * consumed by immediates.
  *
- * There are two threads. The owner posts and polls. The manager (verbs_cm_thread.c)
+ * There are three threads. The owner posts and polls. The manager (verbs_cm_thread.c)
  * answers connection requests, also while the owner computes, and reads the events of
- * the connection manager and the device. `links` guards the state that both use.
- * `posting` guards the send queues, because any thread may call wake(). Objects are
- * destroyed without either lock: their destruction waits until the manager has
- * acknowledged their events.
+ * the connection manager. The adapter's thread (verbs_adapter.h) reads the events of
+ * the device. `links` guards the state that they share. `posting` guards the send
+ * queues, because any thread may call wake(). Objects are destroyed without either
+ * lock: their destruction waits until their events are acknowledged.
  */
 #ifndef TRANSPORT_VERBS_VERBS_PEER_H
 #define TRANSPORT_VERBS_VERBS_PEER_H
@@ -33,6 +33,7 @@
 #include "transport/common/ip_endpoint.h"
 #include "transport/multirail/multirail_wire.h"
 #include "transport/transport.h"
+#include "transport/verbs/verbs_adapter.h"
 #include "transport/verbs/verbs_dl_api.h"
 #include "transport/verbs/verbs_oob_proto.h"
 #include "transport/verbs/verbs_wire.h"
@@ -286,8 +287,12 @@ struct verbs {
     struct trib_rdma_counters counters; /* of its port when it was opened */
     bool has_class; /* traffic_class is known; else the peer's is taken */
     /* objects */
-    struct ibv_context *context;
-    struct ibv_pd *pd;
+    struct verbs_adapter *adapter; /* shared by the transports of this process */
+    struct ibv_context *context; /* of `adapter` */
+    struct verbs_trust trust;
+    struct verbs_domain *domain;
+    struct ibv_pd *pd; /* of `domain` */
+    struct verbs_event_sink sink;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     struct ibv_srq *srq; /* NULL: the device has none */

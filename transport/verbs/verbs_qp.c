@@ -3,9 +3,9 @@
  * verbs: one connection, of either direction.
  *
  * The queue pair is created by libibverbs, not by librdmacm. So its attributes can be
- * set, and its device context belongs to this transport, which alone reads the
- * asynchronous events. librdmacm supplies the attributes of each state transition; for
- * an OOB connection its path does.
+ * set, and its device context belongs to this library (verbs_adapter.h), which alone
+ * reads the asynchronous events. librdmacm supplies the attributes of each state
+ * transition; for an OOB connection its path does.
  */
 #include <assert.h>
 #include <errno.h>

@@ -124,7 +124,8 @@ static void speed_text(uint32_t mbps, char text[32])
 /* A device while its ports are listed. */
 struct device {
     struct ibv_device *device;
-    struct ibv_context *context;
+    struct verbs_adapter *adapter;
+    struct ibv_context *context; /* of `adapter` */
     int ports, active;
 };
 
@@ -156,11 +157,11 @@ static void add_ports(const struct verbs_wish *wish, struct ibv_device *device,
                       struct verbs_ports *out)
 {
     struct device d = {.device = device,
-                       .context = wish->v->api.ibv_open_device(device)};
+                       .adapter = trib_verbs_adapter_open(&wish->v->api, device)};
     struct ibv_device_attr attr;
     int first = out->n;
 
-    if (!d.context) {
+    if (!d.adapter) {
         if (out->n == VERBS_PORTS_MAX)
             return;
         struct verbs_candidate *c = &out->of[out->n++];
@@ -170,6 +171,7 @@ static void add_ports(const struct verbs_wish *wish, struct ibv_device *device,
                  trib_verbs_errno_cure(errno));
         return;
     }
+    d.context = d.adapter->ibv;
     if (wish->v->api.ibv_query_device(d.context, &attr) == 0)
         d.ports = attr.phys_port_cnt;
     const int distance = wish->v->api.distance(device);
@@ -183,7 +185,7 @@ static void add_ports(const struct verbs_wish *wish, struct ibv_device *device,
     }
     for (int i = first; i < out->n; i++)
         out->of[i].only = d.ports == 1 || (d.active == 1 && !out->of[i].why[0]);
-    (void)wish->v->api.ibv_close_device(d.context);
+    trib_verbs_adapter_close(d.adapter);
 }
 
 /* Drop slow ports, except those of an exact list. */

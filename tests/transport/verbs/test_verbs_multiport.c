@@ -314,7 +314,7 @@ TEST(test_port_events, setup, teardown)
         fake->ports = 2;
         pair_open(&pair, "verbs:device=fake0:1", "verbs:device=fake0:1");
         fake_verbs_port(0, 2 - i, false);
-        while (fake_verbs_async_waits(0) || fake_verbs_async_waits(1))
+        while (fake_verbs_async_waits(0))
             nanosleep(&pause, NULL);
         pair_close(&pair); /* ends the threads that log */
         assert_int_equal(pair.lines, i ? 2 : 0);
@@ -363,8 +363,7 @@ static void assert_arrive(struct pair *pair, uint32_t n)
 /* A device that fails: with pending writes, and with none. */
 TEST(test_lost_device, setup, teardown)
 {
-    /* Contexts in the order of their opening: both of side 0, both of side 1. */
-    for (int context = 0; context < 4; context++) {
+    for (int context = 0; context < 2; context++) { /* of fake0 and fake1 */
         struct pair pair;
         fake_verbs_reset()->devices = 2;
         pair_open(&pair, "verbs:device=fake0,fake1", "verbs:device=fake0,fake1");
