@@ -192,6 +192,27 @@ static bool settle_writes(struct verbs *v, int peer)
     return v->completed;
 }
 
+/*
+ * Stop the inlet of a peer that may return. Its device repeats what ours has not
+ * acknowledged, but nothing else, so all that was acknowledged before must be reported
+ * before the loss. Return true if it may still be in the completion queue.
+ */
+static bool stop_inlet(struct verbs *v, int peer)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct verbs_peer *p = &v->peers[peer];
+
+    if (!p->broken || p->in_stopped)
+        return false;
+    p->in_stopped = true;
+    pthread_mutex_lock(&v->links);
+    const bool had = p->in.qp != NULL;
+    if (had)
+        (void)v->api.ibv_modify_qp(p->in.qp, &attr, IBV_QP_STATE);
+    pthread_mutex_unlock(&v->links);
+    return had;
+}
+
 /* Report a lost peer after all its writes. */
 int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max)
 {
@@ -200,7 +221,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
     for (int i = 0; i < v->size && n < max && v->n_losing; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (p->base.state != TRIB_PEER_DRAINING || !can_report(v, i) ||
-            settle_writes(v, i))
+            stop_inlet(v, i) || settle_writes(v, i))
             continue;
         explain_loss(p);
         trib_peer_report(&p->base, i, p->got_disconnect, &events[n]);

@@ -200,7 +200,8 @@ struct verbs_peer {
     bool finished; /* DISCONNECT received and nothing is in flight */
     enum verbs_unclear_failure unclear;
     bool broken; /* lost by a failure of the connection, not of the process */
-    bool stopped; /* its outlet is stopped before the loss is reported */
+    bool stopped, in_stopped; /* its outlet, its inlet is stopped before the loss is
+                               * reported */
     bool ended; /* REFUSED: its connection has ended since */
     enum ibv_wc_status status; /* REFUSED: status of the failed completion */
     uint32_t vendor; /* REFUSED: vendor error of the completion */

@@ -89,7 +89,7 @@ static void reset_peer(struct verbs *v, int peer)
     p->base.state = TRIB_PEER_UNKNOWN;
     p->base.given_up = false;
     p->got_disconnect = p->finished = p->ended = p->may_return = p->broken = false;
-    p->stopped = false;
+    p->stopped = p->in_stopped = false;
     p->unclear = VERBS_CLEAR;
     p->question = 0;
     p->ahead = 0;

@@ -6,6 +6,7 @@
 #include "tests/transport/verbs/verbs_pair.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "tests/harness/rng_draw.h"
 #include "transport/multirail/multirail.h"
@@ -411,6 +412,45 @@ TEST(test_peer_computes, clean, nothing_left)
         }
         run(&pair, 100);
         await_rails(&pair);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* The peer keeps writing over the other direction until this rank's queue pairs are
+ * stopped. What its device was told to have arrived counts as arrived. */
+static struct pair *written_meanwhile;
+static pthread_t owner; /* the threads of attempts stop abandoned queue pairs */
+static int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+static int write_and_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    const bool stops = attr->qp_state == IBV_QPS_ERR;
+
+    for (int i = 0; stops && pthread_equal(pthread_self(), owner) && i < 4; i++)
+        send_one(written_meanwhile, 1);
+    return modify_qp(qp, attr, mask);
+}
+
+TEST(test_peer_writes_meanwhile, clean, nothing_left)
+{
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        open_devices(&pair, 1 + i / 2, i % 2 ? "verbs:connect=gid" : "verbs");
+        be_patient(&pair);
+        written_meanwhile = &pair;
+        owner = pthread_self();
+        for (int device = 0; device <= i / 2; device++) {
+            struct trib_verbs_api *api = &inner_of_side(&pair, 0, device)->api;
+            modify_qp = api->ibv_modify_qp;
+            api->ibv_modify_qp = write_and_modify;
+        }
+        fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+        send_one(&pair, 0);
+        run(&pair, 100);
+        await_rails(&pair);
+        run(&pair, 100);
         pair_close(&pair);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
