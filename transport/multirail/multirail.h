@@ -37,6 +37,7 @@
 #define MULTIRAIL_LOG 256u /* writes to a peer that may have to be repeated */
 #define MULTIRAIL_LABEL 48
 #define MULTIRAIL_NO_MARK UINT8_MAX
+#define MULTIRAIL_NOT_SAID UINT8_MAX
 
 /* The token of a caller's write is its index in the log, with the epoch in the upper
  * bits. A probe has the index MULTIRAIL_PROBE in every epoch. */
@@ -165,7 +166,8 @@ struct multirail_peer {
     uint8_t warned;
     uint8_t generation; /* grows when abandoned rails return */
     uint8_t up; /* abandoned, and connected again at this end */
-    uint8_t said_up; /* `up` as this rank has said in this generation */
+    uint8_t said_up; /* `up` as this rank has said in this generation, or
+                      * MULTIRAIL_NOT_SAID: the notice may be lost */
     uint8_t peer_up; /* the peer's `up`, as it has said in this generation */
     uint8_t returned; /* not logged yet */
     uint64_t stranded_at; /* time at which the last rail was lost; 0: one is left */

@@ -322,7 +322,7 @@ static bool strand(struct multirail *r, int peer)
         return false;
     p->dead = p->parted = (uint8_t)multirail_all(p);
     p->epoch++;
-    p->said_up = p->peer_up = p->up = 0;
+    p->said_up = MULTIRAIL_NOT_SAID;
     p->flow = MULTIRAIL_ASKING;
     trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
              "%s no longer reaches rank %d (%s): trying to connect again for %.1f s",

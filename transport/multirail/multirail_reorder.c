@@ -246,7 +246,10 @@ static void handle_lost(struct multirail *r, int inner, const struct trib_event 
     p->continues |= e->continues;
     if (!*p->rails[k].why)
         memcpy(p->rails[k].why, e->why, sizeof(p->rails[k].why));
+    if (p->up >> k & 1)
+        p->said_up = MULTIRAIL_NOT_SAID;
     p->up &= (uint8_t) ~(1u << k);
+    p->peer_up &= (uint8_t) ~(1u << k);
     if ((p->dead >> k & 1) || (e->left && (p->failing >> k & 1)))
         return;
     memcpy(p->why, e->why, sizeof(p->why));

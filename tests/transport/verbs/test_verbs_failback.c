@@ -456,6 +456,71 @@ TEST(test_peer_writes_meanwhile, clean, nothing_left)
     }
 }
 
+/* Poll one side; the first request that it posts fails. */
+static void poll_and_fail(struct pair *pair, int side)
+{
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    poll_one(pair, side);
+    fake_verbs_fail(IBV_WC_SUCCESS);
+}
+
+/* The notice that the only rail is connected again is lost with that connection. */
+TEST(test_notice_is_lost, clean, nothing_left)
+{
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        const int side = i % 2;
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const struct multirail_peer *p;
+        open_devices(&pair, 1 + i / 2, "verbs");
+        be_patient(&pair);
+        p = peer_of(&pair, side);
+        strand(&pair);
+        fake_verbs_port(0, 1, true);
+        const uint8_t generation = p->generation;
+        while (!p->up && p->generation == generation && !trib_deadline_passed(until)) {
+            poll_one(&pair, !side);
+            poll_and_fail(&pair, side);
+        }
+        run(&pair, 100);
+        fake_verbs_port(i / 2, 1, true);
+        await_rails(&pair);
+        pair_close(&pair);
+    }
+}
+
+/* Requests fail at any time while the last rail returns. */
+TEST(test_fails_while_it_returns, clean, nothing_left)
+{
+    for (uint32_t seed = 0; seed < 6; seed++) {
+        const struct trib_rng rng = {.seed = seed};
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        uint32_t drawn = 0;
+        struct pair pair;
+
+        open_devices(&pair, 1 + (int)seed / 2 % 2,
+                     seed % 2 ? "verbs:connect=gid" : "verbs");
+        be_patient(&pair);
+        strand(&pair);
+        fake_verbs_port(0, 1, true);
+        fake_verbs_port(((struct multirail *)pair.t[0])->n - 1, 1, true);
+        for (int failures = 0; failures < 4 && !trib_deadline_passed(until);) {
+            const int side = (int)(draw_u32(rng, drawn++) % 2);
+            const int before = fake_verbs_posted().sends;
+            if (draw_u32(rng, drawn++) % 2)
+                poll_one(&pair, side);
+            else
+                poll_and_fail(&pair, side);
+            failures += fake_verbs_posted().sends != before;
+        }
+        run(&pair, 100);
+        await_rails(&pair);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
 /* No port comes back: the peer is lost after the limit. */
 TEST(test_no_rail_returns, clean, nothing_left)
 {
