@@ -99,12 +99,13 @@ struct trib_net_list {
     uint8_t bytes[254];
 };
 
-/* The networks of a transport, for all its peers. */
+/* The networks of a transport, for all its peers. Several threads may connect at once;
+ * what they learn are hints. */
 struct trib_net_ways {
     struct trib_net_choice choice;
     struct trib_net_met met;
-    bool elsewhere; /* some peer was not reached by its rendezvous address */
-    uint8_t last[16]; /* address that reached the last peer; zero: none yet */
+    _Atomic bool elsewhere; /* some peer was not reached by its rendezvous address */
+    _Atomic uint64_t last[2]; /* address that reached the last peer; zero: none yet */
     struct trib_idle *idle; /* called while a connection is made; or NULL */
 };
 

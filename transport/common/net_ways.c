@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +153,12 @@ static int subnet_of(const struct search *s, const uint8_t ip[16])
 /* Return how near an address is to the one that reached the last peer; 0: not near. */
 static int likeness(const struct search *s, const uint8_t ip[16])
 {
-    const uint8_t *last = s->ways->last;
+    uint64_t words[2];
+    uint8_t last[16];
+
+    for (int i = 0; i < 2; i++)
+        words[i] = atomic_load_explicit(&s->ways->last[i], memory_order_relaxed);
+    memcpy(last, words, sizeof(last));
     int common = trib_net_common_bits(last, ip), subnet = subnet_of(s, last);
     int routed = trib_net_is_v4(last) ? ROUTED_BITS_4 : ROUTED_BITS_6;
 
@@ -290,6 +296,7 @@ static int dial_here(const struct search *s, const struct way *way, int n,
 /* Remember for the next peer which address worked. */
 static void learn(struct search *s, const struct trib_net_found *out)
 {
+    uint64_t words[2];
     bool met = false;
 
     assert(s->n > 0);
@@ -297,8 +304,11 @@ static void learn(struct search *s, const struct trib_net_found *out)
         if (memcmp(s->way[i].ip, out->ip, 16) == 0)
             met = s->way[i].kind == MET;
     }
-    s->ways->elsewhere |= s->way[0].kind == MET && !met;
-    memcpy(s->ways->last, out->ip, 16);
+    if (s->way[0].kind == MET && !met)
+        s->ways->elsewhere = true;
+    memcpy(words, out->ip, sizeof(words));
+    for (int i = 0; i < 2; i++)
+        atomic_store_explicit(&s->ways->last[i], words[i], memory_order_relaxed);
 }
 
 static int dial_all(struct search *s, const struct trib_net_place *place,

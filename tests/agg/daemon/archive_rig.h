@@ -49,7 +49,7 @@ static const char *folder = ""; /* the folder to move away */
 static struct archive
     *removed_from; /* REMOVED: the snapshot is removed during the write */
 static const struct archive_key *removed_key;
-static bool hours_fly;
+static _Atomic bool hours_fly;
 static _Atomic int stats, stats_hang; /* calls before a write; the first ones hang */
 
 static uint64_t deadline_at(int ms)
