@@ -295,7 +295,7 @@ static void refuse_kinds(struct ranks_self *self, const struct comms *c)
     trib_desc_t d = TRIB_DESC_INIT;
     const size_t counts[WORLD] = {1, 2, 3, 4};
     trib_plan_t *plan;
-    char x[8];
+    char x[8] = {0};
 
     ranks_ok(self, trib_plan_send(c->all, x, 8, TRIB_U8, 0, 7, &plan));
     refused(self, c, plan, TRIB_ERR_UNSUPPORTED, "create them again");
