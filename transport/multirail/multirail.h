@@ -174,6 +174,7 @@ struct multirail_peer {
     uint64_t stranded_first; /* the same of its first loss since `stranded_with` grew */
     uint64_t stranded_with; /* 1 + `released` at that time; 0: nothing in flight */
     uint64_t stranded_seen; /* last check of the time since stranded_at */
+    uint64_t stranded_warn; /* time at which to warn of it; 0: done */
     bool trouble; /* a set above is not empty, or recovery is in progress */
     bool listed;
     uint64_t trouble_at;

@@ -44,6 +44,7 @@
 
 enum {
     LEAVE_MS = 2000, /* for the peer to disconnect from the other rails, too */
+    WARN_MS = 1000, /* without any rail, until a warning says so */
     DEATH_MS = 500, /* for the other rails to deliver the last data of a dead peer */
 };
 
@@ -299,6 +300,19 @@ static bool note_stranded(const struct multirail *r, struct multirail_peer *p,
     return true;
 }
 
+/* The end of a process also breaks its connections: do not warn of that. */
+static void warn_stranded(const struct multirail *r, int peer, uint64_t now)
+{
+    struct multirail_peer *p = &r->peers[peer];
+
+    if (!p->stranded_warn || now < p->stranded_warn)
+        return;
+    p->stranded_warn = 0;
+    trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
+             "%s no longer reaches rank %d (%s): trying to connect again for %.1f s",
+             r->name, peer, p->why, (double)r->timeout_ns / 1e9);
+}
+
 /* Wait as long as for a silent peer. */
 static bool strand(struct multirail *r, int peer)
 {
@@ -308,8 +322,10 @@ static bool strand(struct multirail *r, int peer)
     assert(peer >= 0 && peer < r->size);
     if (!may_return(r, p))
         return false;
-    if (p->stranded_at && p->dead == multirail_all(p))
+    if (p->stranded_at && p->dead == multirail_all(p)) {
+        warn_stranded(r, peer, now);
         return waits_on(r, p, now);
+    }
     if (!note_stranded(r, p, now))
         return false;
     trib_multirail_drain(r);
@@ -324,9 +340,7 @@ static bool strand(struct multirail *r, int peer)
     p->epoch++;
     p->said_up = MULTIRAIL_NOT_SAID;
     p->flow = MULTIRAIL_ASKING;
-    trib_log(r->log, TRIB_LOG_WARN, MULTIRAIL_NAME,
-             "%s no longer reaches rank %d (%s): trying to connect again for %.1f s",
-             r->name, peer, p->why, (double)r->timeout_ns / 1e9);
+    p->stranded_warn = now + WARN_MS * UINT64_C(1000000);
     return true;
 }
 
