@@ -14,7 +14,7 @@ wants_quiet() {
 }
 
 # The longest tests start first, so that none runs alone at the end.
-long_tests=(tests/fuzz/fuzz_region tests/netns/test_doctor.sh tests/fault/test_fault tests/fault/test_shrink_faults
+long_tests=(tests/fuzz/fuzz_region tests/fabric/test_fabric_rails tests/netns/test_doctor.sh tests/fault/test_fault tests/fault/test_shrink_faults
     tests/fault/test_tribd_faults tests/comm/test_idle tests/netns/test_silence.sh tests/netns/test_hosts.sh tests/comm/test_matrix tests/comm/test_means tests/comm/test_bad_values
     tests/boot/tcp/test_tcp tests/transport/verbs/test_verbs_conformance
     tests/perf/test_trib_perf.sh tests/agg/daemon/test_tribd_lost.sh tests/agg/daemon/test_tribd_hostile.sh tests/agg/daemon/test_tribd.sh tests/train/program/test_trib_train.sh
