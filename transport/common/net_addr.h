@@ -99,8 +99,8 @@ struct trib_net_list {
     uint8_t bytes[254];
 };
 
-/* The networks of a transport, for all its peers. Several threads may connect at once;
- * what they learn are hints. */
+/* The networks of a transport, for all its peers. Several threads may connect at once:
+ * `elsewhere` and `last` are hints. */
 struct trib_net_ways {
     struct trib_net_choice choice;
     struct trib_net_met met;

@@ -44,7 +44,7 @@
 
 enum {
     LEAVE_MS = 2000, /* for the peer to disconnect from the other rails, too */
-    WARN_MS = 1000, /* without any rail, until a warning says so */
+    WARN_MS = 1000, /* without any rail, before the warning */
     DEATH_MS = 500, /* for the other rails to deliver the last data of a dead peer */
 };
 

@@ -198,7 +198,8 @@ static struct verbs_adapter *make(const struct trib_verbs_api *api,
     return a;
 }
 
-/* Call with the lock held, which is released meanwhile. Others wait for the result. */
+/* Call with the lock held; it is released while the device opens. Others wait for the
+ * result. */
 static void open_device(struct verbs_adapter *a)
 {
     give_lock();
