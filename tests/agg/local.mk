@@ -6,7 +6,7 @@ check_tests += tests/agg/jobs/test_drr tests/agg/jobs/test_jobs tests/agg/jobs/t
 	tests/agg/protocol/test_handshake tests/agg/protocol/test_question tests/agg/protocol/test_session \
 	tests/agg/store/test_store_form tests/agg/store/test_store_peer tests/agg/store/test_store_table \
 	tests/agg/store/test_store_walk
-check_scripts += tests/agg/metrics/test_http.sh
+check_scripts += tests/agg/metrics/test_consumers.sh
 check_PROGRAMS += tests/agg/metrics/serve
 
 SERVICE_TEST_LIBS = $(SERVICE_LIBS) $(TEST_LIBS)
