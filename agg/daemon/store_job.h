@@ -69,8 +69,8 @@ trib_status_t store_job_add(struct store_job *job, struct trib_session *session,
 /** store_job_end - end the store; its ranks receive `say`. */
 void store_job_end(struct store_job *job, const char *say);
 
-/** store_job_replace - end the store because another one uses its snapshot key: it
- * writes no more snapshots, except one that the archive already has. */
+/** store_job_replace - end the store because another store uses its snapshot key. It
+ * discards further snapshots; one that is queued in the archive is still written. */
 void store_job_replace(struct store_job *job);
 
 /** store_job_set_weight - set its weight among stores, from trib_jobs_weight; 0: no

@@ -349,12 +349,12 @@ static void multirail_route(struct trib_transport *t, int peer, struct trib_rout
     size_t n = 0;
 
     assert(peer >= 0 && peer < r->size);
-    if (r->n == 1)
+    if (r->n == 1) {
         r->inner[0]->ops->route(r->inner[0], peer, out);
+        return;
+    }
     out->name = r->name;
     out->mbps = speed_to(r, p);
-    if (r->n == 1)
-        return;
     if (!p->n) {
         snprintf(out->why, sizeof(out->why), "%d rail%s at this end", r->n,
                  r->n == 1 ? "" : "s");

@@ -184,16 +184,30 @@ static unsigned connect_rails(struct multirail *r, int peer,
             continue;
         failed |= 1u << k;
         *status_out = one;
-        if (p->n == 1) {
-            (void)trib_multirail_take_error(r, p->rails[k].inner, one);
-            break;
-        }
         snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%.150s",
                  trib_error_text(err));
         memcpy(p->why, p->rails[k].why, sizeof(p->why));
-        trib_error_clear(err);
     }
     return failed;
+}
+
+/* Clear the errors of the rails that have not connected. If the peer cannot be used
+ * without them, report the last one whole; p->why is shortened. */
+static trib_status_t end_errors(struct multirail *r, const struct multirail_peer *p,
+                                unsigned failed, trib_status_t status)
+{
+    const bool over =
+        (failed | p->dead) == multirail_all(p) || (failed && !r->confirms);
+
+    if (over && !failed)
+        return trib_fail(r->err, TRIB_ERR_PEER_LOST, "%s", p->why);
+    for (unsigned left = failed; left; left &= left - 1) {
+        const int inner = p->rails[__builtin_ctz(left)].inner;
+        if (over && !(left & (left - 1)))
+            return trib_multirail_take_error(r, inner, status);
+        trib_error_clear(&r->inner_err[inner]);
+    }
+    return TRIB_OK;
 }
 
 static trib_status_t connect_all(struct multirail *r, int peer,
@@ -209,12 +223,9 @@ static trib_status_t connect_all(struct multirail *r, int peer,
         failed = connect_rails(r, peer, whole, &status);
     if (whole->plain && status != TRIB_OK)
         return status;
-    if (failed && p->n == 1)
+    status = end_errors(r, p, failed, status);
+    if (status != TRIB_OK)
         return status;
-    if ((failed | p->dead) == multirail_all(p))
-        return trib_fail(r->err, failed ? status : TRIB_ERR_PEER_LOST, "%s", p->why);
-    if (failed && !r->confirms)
-        return trib_fail(r->err, status, "%s", p->why);
     p->state = TRIB_PEER_CONNECTED;
     trib_multirail_set_order(&p->out, p);
     if (failed)

@@ -2,9 +2,9 @@
 /*
  * verbs: one transport per port of this host's devices, and rails over them.
  *
- * Of two hosts, one may have one port and the other several. Then there are no rails
- * between them: each end tries which of the peer's devices it can reach; those in its
- * own networks come first.
+ * Rails need one port at both ends, or several at both. Otherwise each end connects to
+ * the first device of the peer that it reaches, beginning with those in its own
+ * networks.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -211,7 +211,7 @@ static void add_paths(struct devices *d, const struct trib_log *log)
     d->n = qps > 1 ? ports * qps : d->n;
 }
 
-/* One port is a rail, too, so that its connections are made again after a failure. */
+/* Also open a single port as a rail: rails reconnect after a failure. */
 static trib_status_t open_ports(const struct trib_transport_opts *opts,
                                 struct devices *d, struct trib_transport **out)
 {

@@ -4,8 +4,8 @@
  * returns. A store that has ended takes no rank. A rank's copy that replaces a vector
  * ends the pulls that wait for its version. A shutdown writes a snapshot again that an
  * operator has removed, and tries failed ones again. The ranks of a store that is ended
- * do not wait for the disk. A store that is replaced by another one with its key writes
- * no more snapshots.
+ * do not wait for the disk. A store whose key another store uses discards its
+ * snapshots.
  *
  * A restore whose rank was lost does not undo the pushes that follow. A push that
  * overtakes a restore is saved by a shutdown. A copy that undoes pushes replaces the
@@ -462,8 +462,8 @@ TEST(test_end_while_the_disk_hangs)
     end_saved(&rig);
 }
 
-/* Neither its last snapshot nor one that is being copied replaces those of the next
- * run. */
+/* Another store uses the key: this one discards its last snapshot, and one that is
+ * being copied. */
 TEST(test_replaced)
 {
     for (int copies = 0; copies < 2; copies++) {

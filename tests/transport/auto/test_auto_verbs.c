@@ -268,7 +268,7 @@ static trib_status_t noted_verbs_open(const struct trib_transport_opts *opts,
 {
     struct trib_transport_opts alone = *opts;
 
-    alone.params = "reconnect=0"; /* its ops are those of verbs */
+    alone.params = "reconnect=0"; /* else the ops are those of rails */
     trib_status_t status = trib_verbs_ops.open(&alone, out);
     if (status == TRIB_OK)
         (*out)->ops = &noted.verbs;

@@ -387,9 +387,9 @@ TEST(test_inlet_ends_meanwhile, clean, nothing_left)
     pair_close(&pair);
 }
 
-/* One side computes without polling, while the other has lost the only connection and
- * asks for another one: the time that it waits begins again with each answer. In half
- * of the cases the notice that the connection has ended gets lost. */
+/* Side 0 loses the only connection and reconnects, but side 1 computes and does not
+ * poll. Each answer of its process restarts side 0's time limit. In half of the cases
+ * side 1 does not learn that the connection has ended. */
 TEST(test_peer_computes, clean, nothing_left)
 {
     struct pair pair;

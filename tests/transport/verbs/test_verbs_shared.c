@@ -41,8 +41,7 @@ static void works(struct pair *pair)
     assert_int_equal(e.kind, TRIB_EVENT_WRITE_DONE);
 }
 
-/* One context and one domain per device, whatever the number of communicators, rails
- * and paths. */
+/* Many communicators, rails and paths share one context and one domain per device. */
 TEST(test_one_per_device, clean, nothing_left)
 {
     static const struct {
