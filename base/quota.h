@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Byte quotas in a hierarchy: a job's, its user's, the service's. Taking from one also
- * takes from all above. Lock-free: a failed take undoes its partial takes, so other
- * threads may briefly see less than is available, never more. A quota of NULL has no
- * limit.
+ * takes from all above. Lock-free. A take that exceeds a limit changes nothing, so it
+ * cannot make takes of others fail. Only if several takes compete for the last bytes,
+ * one of them may undo partial takes, and other threads may briefly see less than is
+ * available, never more. A quota of NULL has no limit.
  */
 #ifndef BASE_QUOTA_H
 #define BASE_QUOTA_H

@@ -63,3 +63,43 @@ TEST(test_threads)
     }
     assert_int_equal(trib_quota_held_mt(&all), 0);
 }
+
+static _Atomic bool ends;
+
+static void *exceed(void *arg)
+{
+    struct taker *t = arg;
+
+    while (!atomic_load(&ends))
+        t->above |= trib_quota_take_mt(&t->own, UINT64_MAX / 4) == NULL;
+    return NULL;
+}
+
+/* A job that asks for more than the service has does not make another one fail, neither
+ * of another user nor of its own user. */
+TEST(test_refused_beside_another)
+{
+    struct trib_quota all = {.most = 1000}, user = {.above = &all};
+    struct trib_quota jobs[] = {{.above = &all}, {.above = &user}};
+    struct taker takers[TAKERS];
+    int refused = 0;
+
+    for (int i = 0; i < TAKERS; i++) {
+        takers[i] = (struct taker){.own = {.above = &user}};
+        assert_int_equal(trib_thread_start(&takers[i].thread, exceed, &takers[i]), 0);
+    }
+    for (int i = 0; i < 20 * TIMES; i++)
+        for (int j = 0; j < 2; j++) {
+            const bool takes = trib_quota_take_mt(&jobs[j], 10) == NULL;
+            refused += !takes;
+            if (takes)
+                trib_quota_give_mt(&jobs[j], 10);
+        }
+    atomic_store(&ends, true);
+    for (int i = 0; i < TAKERS; i++) {
+        pthread_join(takers[i].thread, NULL);
+        assert_false(takers[i].above);
+    }
+    assert_int_equal(refused, 0);
+    assert_int_equal(trib_quota_held_mt(&all), 0);
+}
