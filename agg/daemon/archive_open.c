@@ -74,24 +74,32 @@ static bool ends_with(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* Scan the directory. Remove temporary files of a killed tribd. */
+/* Scan the directory. Remove temporary files of a killed tribd. A file that is not seen
+ * would be overwritten by a new one with its number. */
 static trib_status_t read_files(struct archive *a, struct trib_error *err)
 {
     const int fd = trib_fd_keep(dup(a->folder_fd));
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
 
     if (!dir && fd >= 0)
         close(fd);
     if (!dir)
         return trib_fail(err, TRIB_ERR_CONFIG, "snapshots: %.300s: %m", a->folder);
-    for (struct dirent *e; (e = readdir(dir));) {
+    while (errno = 0, (e = readdir(dir))) {
         if (ends_with(e->d_name, ARCHIVE_SUFFIX ARCHIVE_PART))
             (void)unlinkat(a->folder_fd, e->d_name, 0);
         else if (ends_with(e->d_name, ARCHIVE_SUFFIX))
             check_file(a, e->d_name);
     }
+    const trib_status_t st =
+        errno ? trib_fail(err, TRIB_ERR_CONFIG,
+                          "snapshots: cannot list the files of %.300s: %m; check its "
+                          "file system",
+                          a->folder)
+              : TRIB_OK;
     closedir(dir);
-    return TRIB_OK;
+    return st;
 }
 
 /* Vectors with two files ----------------------------------------------------------- */
@@ -191,7 +199,8 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
     trib_status_t st = check_folder(a, err);
     if (st == TRIB_OK)
         st = read_files(a, err);
-    keep_newest(a);
+    if (st == TRIB_OK)
+        keep_newest(a);
     return st;
 }
 

@@ -4,6 +4,7 @@
 #define TESTS_AGG_DAEMON_ARCHIVE_RIG_H
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -55,6 +56,22 @@ static _Atomic int stats, stats_hang; /* calls before a write; the first ones ha
 static uint64_t deadline_at(int ms)
 {
     return trib_deadline_ms(hours_fly ? 10 : ms);
+}
+
+static int entries_left = -1; /* readdir() then fails; -1: it does not */
+
+/* Takes the place of the function of the C library. */
+struct dirent *readdir(DIR *dir)
+{
+    struct dirent *(*real)(DIR *);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "readdir");
+    if (entries_left == 0) {
+        errno = EIO;
+        return NULL;
+    }
+    entries_left -= entries_left > 0;
+    return real(dir);
 }
 
 /* Replace the open folder by another one with the same name, as when a file system is
