@@ -136,8 +136,8 @@ void archive_drop(struct archive *archive, const struct archive_key *key);
 bool archive_forget(struct archive *archive, const char *what, char *say, size_t bytes,
                     uint64_t *removal_out);
 
-/** archive_is_deleted - return true if the files of all removals up to this one are
- * deleted. */
+/** archive_is_deleted - return true if the files of a removal by archive_forget are
+ * deleted, and stay so after a power loss. */
 bool archive_is_deleted(struct archive *archive, uint64_t removal);
 
 /** archive_view - list the snapshots for metrics; rows are allocated with malloc. */

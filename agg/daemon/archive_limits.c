@@ -42,7 +42,7 @@ static struct load load_of(const struct archive *a, const char *user,
         load.files++;
     }
     for (uint32_t i = 0; i < a->n_gone; i++) {
-        if ((settled && !a->gone[i].retry_ns) ||
+        if (a->gone[i].deleted || (settled && !a->gone[i].retry_ns) ||
             (user && strcmp(a->gone[i].user, user)))
             continue;
         load.bytes += archive_on_disk(a, a->gone[i].bytes);

@@ -90,14 +90,14 @@ static bool delete_file(const struct archive *a, uint64_t number, bool again)
 
 /* Remove an entry. A thread of the archive deletes the file without the mutex, because
  * the disk may be slow. */
-static void remove_file(struct archive *a, uint32_t i)
+static void remove_file(struct archive *a, uint32_t i, uint64_t removal)
 {
     const struct archive_file *f = &a->files[i];
 
     assert(i < a->n && a->n_gone < a->gone_room);
     struct archive_gone *gone = &a->gone[a->n_gone++];
     *gone = (struct archive_gone){
-        .number = f->number, .bytes = f->bytes, .removal = ++a->n_removals};
+        .number = f->number, .bytes = f->bytes, .removal = removal};
     memcpy(gone->user, f->about.user, sizeof(gone->user));
     a->files[i] = a->files[--a->n];
     pthread_cond_broadcast(&a->wake);
@@ -121,35 +121,70 @@ static bool is_written(const struct archive *a, uint64_t number)
     return false;
 }
 
-/* Return the file to delete next; NULL: none. */
-static const struct archive_gone *next_gone(const struct archive *a)
+/* Return the file to delete next; NULL: none. forgotten: only by archive_forget. */
+static const struct archive_gone *next_gone(const struct archive *a, bool forgotten)
 {
     const uint64_t now_ns = trib_now_ns();
 
     for (uint32_t i = 0; i < a->n_gone; i++)
-        if (now_ns >= a->gone[i].retry_ns && !is_written(a, a->gone[i].number))
+        if (!a->gone[i].deleted && (a->gone[i].removal || !forgotten) &&
+            now_ns >= a->gone[i].retry_ns && !is_written(a, a->gone[i].number))
             return &a->gone[i];
     return NULL;
 }
 
-/* A file that cannot be deleted still counts. */
+/* Let the deletions of forgotten files survive a power loss. Return false if there are
+ * none, or an attempt failed and is repeated later. */
+static bool sync_deletions(struct archive *a)
+{
+    const uint64_t now_ns = trib_now_ns();
+    bool due = false;
+
+    for (uint32_t i = 0; i < a->n_gone; i++)
+        due |= a->gone[i].deleted && now_ns >= a->gone[i].retry_ns;
+    if (!due)
+        return false;
+    pthread_mutex_unlock(&a->mutex);
+    const bool synced = fsync(a->folder_fd) == 0;
+    if (!synced)
+        trib_log(a->log, TRIB_LOG_WARN, "tribd",
+                 "cannot sync %.300s: %m; trying again every %d s; a power loss may "
+                 "restore removed snapshots",
+                 a->folder, ARCHIVE_RETRY_MS / 1000);
+    pthread_mutex_lock(&a->mutex);
+    for (uint32_t i = a->n_gone; i-- > 0;) {
+        if (!a->gone[i].deleted)
+            continue;
+        a->gone[i].retry_ns = trib_deadline_ms(ARCHIVE_RETRY_MS);
+        if (synced)
+            a->gone[i] = a->gone[--a->n_gone];
+    }
+    return true;
+}
+
+/* An operator waits for forgotten files. A file that cannot be deleted still counts. */
 bool archive_delete_one(struct archive *a)
 {
-    const struct archive_gone *next = next_gone(a);
+    const struct archive_gone *next = next_gone(a, true);
 
-    if (!next)
+    if (!next && sync_deletions(a))
+        return true;
+    if (!next && !(next = next_gone(a, false)))
         return false;
     const struct archive_gone file = *next;
     pthread_mutex_unlock(&a->mutex);
     const bool deleted = delete_file(a, file.number, file.failed);
     pthread_mutex_lock(&a->mutex);
-    if (deleted)
-        archive_keep(a, file.number); /* its index may have changed */
-    for (uint32_t i = 0; i < a->n_gone; i++)
-        if (!deleted && a->gone[i].number == file.number) {
-            a->gone[i].failed = true;
-            a->gone[i].retry_ns = trib_deadline_ms(ARCHIVE_RETRY_MS);
-        }
+    if (deleted && !file.removal)
+        archive_keep(a, file.number);
+    for (uint32_t i = 0; i < a->n_gone; i++) { /* its index may have changed */
+        struct archive_gone *gone = &a->gone[i];
+        if (gone->number != file.number)
+            continue;
+        gone->deleted = deleted;
+        gone->failed |= !deleted;
+        gone->retry_ns = deleted ? 0 : trib_deadline_ms(ARCHIVE_RETRY_MS);
+    }
     return true;
 }
 
@@ -197,7 +232,7 @@ void archive_expire(struct archive *a)
             "removed the snapshot of job %s, vector %s: no store has used it for %d "
             "days",
             f->about.job, f->about.name, ARCHIVE_ORPHAN_S / 86400);
-        remove_file(a, i);
+        remove_file(a, i, 0);
     }
 }
 
@@ -285,7 +320,7 @@ void archive_drop(struct archive *a, const struct archive_key *key)
     pthread_mutex_lock(&a->mutex);
     for (uint32_t i = a->n; i-- > 0;)
         if (archive_is_of(&a->files[i], key))
-            remove_file(a, i);
+            remove_file(a, i, 0);
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -336,7 +371,7 @@ bool archive_is_deleted(struct archive *a, uint64_t removal)
 
     pthread_mutex_lock(&a->mutex);
     for (uint32_t i = 0; i < a->n_gone; i++)
-        deleted &= a->gone[i].removal > removal;
+        deleted &= a->gone[i].removal != removal;
     pthread_mutex_unlock(&a->mutex);
     return deleted;
 }
@@ -351,13 +386,15 @@ bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes
     snprintf(choice.job, sizeof(choice.job), "%.*s", (int)n, what);
     pthread_mutex_lock(&a->mutex);
     const bool several = is_ambiguous(a, &choice, say, bytes);
+    const uint64_t removal = a->n_removals + 1;
     for (uint32_t i = several ? 0 : a->n; i-- > 0;) {
         if (!is_chosen(&a->files[i].about, &choice))
             continue;
-        remove_file(a, i);
+        remove_file(a, i, removal);
         removed++;
     }
-    *removal_out = removed ? a->n_removals : 0;
+    *removal_out = removed ? removal : 0;
+    a->n_removals = removal;
     pthread_mutex_unlock(&a->mutex);
     if (removed)
         snprintf(say, bytes, "%" PRIu32 " snapshot%s removed", removed,
@@ -403,6 +440,6 @@ void archive_view(struct archive *a, struct trib_snapshots_view *out)
             fill_row(f, age_s, &out->rows[out->n_rows++]);
     }
     for (uint32_t i = 0; i < a->n_gone; i++)
-        out->bytes += archive_on_disk(a, a->gone[i].bytes);
+        out->bytes += a->gone[i].deleted ? 0 : archive_on_disk(a, a->gone[i].bytes);
     pthread_mutex_unlock(&a->mutex);
 }

@@ -35,9 +35,10 @@ struct archive_file {
 struct archive_gone {
     uint64_t number;
     uint64_t bytes;
-    uint64_t removal; /* number of removals at its own */
+    uint64_t removal; /* number of its removal by archive_forget; 0: by another one */
     uint64_t retry_ns; /* earliest next try after a failed deletion; 0: at once */
     bool failed; /* logged */
+    bool deleted; /* but the folder is not synchronised yet */
     char user[TRIB_SNAPSHOT_TEXT_BYTES];
 };
 
@@ -77,7 +78,7 @@ struct archive {
     uint32_t n_gone, gone_room;
     bool chore; /* a thread measures the free space or deletes a file now */
     uint64_t last_number;
-    uint64_t n_removals;
+    uint64_t n_removals; /* by archive_forget */
     uint64_t other_bytes; /* disk usage of files not listed */
     uint32_t n_other;
     uint8_t (*users)[TRIB_SNAPSHOT_OWNER_BYTES]; /* [n_users] owners of open stores */
@@ -103,8 +104,9 @@ struct archive_file *archive_find(const struct archive *a,
 /** archive_append - append an entry to the list and return it; NULL: out of memory. */
 struct archive_file *archive_append(struct archive *a);
 
-/** archive_delete_one - release the mutex and delete a file that is no longer listed;
- * return false if there is none. One thread at a time. */
+/** archive_delete_one - release the mutex and delete a file that is no longer listed,
+ * or synchronise the folder after deletions by archive_forget; return false if there is
+ * nothing to do. One thread at a time. */
 bool archive_delete_one(struct archive *a);
 
 /** archive_measure - release the mutex, measure the free space and set the limits that

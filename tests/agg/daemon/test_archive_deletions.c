@@ -17,6 +17,8 @@ static struct archive *_Atomic observed; /* or NULL */
 static _Atomic bool was_queued; /* a task waited when a file was deleted */
 static _Atomic bool refuses; /* the disk refuses deletions */
 static _Atomic int refused;
+static _Atomic bool unsynced; /* a deletion may be undone by a power loss */
+static _Atomic bool sync_fails;
 static bool is_huge; /* the free space, in bytes, exceeds 64 bits */
 
 static void hang(void)
@@ -43,14 +45,26 @@ int unlinkat(int at, const char *name, int flags)
         atomic_store(&was_queued, a->first != NULL);
         pthread_mutex_unlock(&a->mutex);
     }
+    atomic_store(&unsynced, true);
     return (int)syscall(SYS_unlinkat, at, name, flags);
 }
 
 int fsync(int fd)
 {
+    struct stat s;
+
     while (atomic_load(&writes_hang))
         usleep(1000);
-    return (int)syscall(SYS_fsync, fd);
+    const bool is_folder = fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
+    if (is_folder && atomic_load(&sync_fails)) {
+        (void)atomic_fetch_add(&refused, 1);
+        errno = EIO;
+        return -1;
+    }
+    const int done = (int)syscall(SYS_fsync, fd);
+    if (is_folder && done == 0)
+        atomic_store(&unsynced, false);
+    return done;
 }
 
 int fstatvfs(int fd, struct statvfs *out)
@@ -284,6 +298,73 @@ TEST(test_failed_deletion)
     rig_close(&rig);
 }
 
+/* Wait until a removal is complete; false: it takes too long. */
+static bool is_forgotten(const struct rig *rig, uint64_t removal)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (!archive_is_deleted(rig->archive, removal) && !trib_deadline_passed(until))
+        usleep(1000);
+    return archive_is_deleted(rig->archive, removal);
+}
+
+/* The answer to an operator is true even after a power loss. */
+TEST(test_forgotten_for_good)
+{
+    const struct archive_limits limits = {.disk = 1 << 30, .files = 9};
+    struct trib_snapshots_view view;
+    struct rig rig;
+    uint64_t removal;
+    char say[100];
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say), &removal));
+    assert_true(is_forgotten(&rig, removal));
+    assert_false(atomic_load(&unsynced));
+    save(&rig, "ana");
+    atomic_store(&refused, 0);
+    atomic_store(&sync_fails, true);
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say), &removal));
+    while (!atomic_load(&refused))
+        usleep(1000);
+    usleep(100000);
+    assert_int_equal(atomic_load(&refused), 1); /* it is not tried again at once */
+    assert_false(archive_is_deleted(rig.archive, removal));
+    archive_view(rig.archive, &view);
+    free(view.rows);
+    assert_int_equal(view.bytes, 0);
+    atomic_store(&sync_fails, false);
+    limit(&rig, limits);
+    assert_true(is_forgotten(&rig, removal));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}
+
+/* A file that cannot be deleted concerns only the removal that it belongs to. */
+TEST(test_forget_beside_another)
+{
+    struct rig rig;
+    uint64_t stays, removal;
+    char say[100];
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    save(&rig, "bob");
+    atomic_store(&refused, 0);
+    atomic_store(&refuses, true);
+    assert_true(archive_forget(rig.archive, "ana/job", say, sizeof(say), &stays));
+    while (!atomic_load(&refused))
+        usleep(1000);
+    atomic_store(&refuses, false);
+    assert_true(archive_forget(rig.archive, "bob/job", say, sizeof(say), &removal));
+    assert_true(is_forgotten(&rig, removal));
+    assert_false(archive_is_deleted(rig.archive, stays));
+    rig_close(&rig);
+}
+
 /* A file counts until it is deleted, so the disk never has more than its limit. */
 TEST(test_deletions_count)
 {
@@ -315,7 +396,7 @@ TEST(test_deletions_count)
     free(rig.task.bytes);
     assert_false(early);
     assert_false(deleted);
-    assert_true(archive_is_deleted(rig.archive, removal));
+    assert_true(is_forgotten(&rig, removal));
     assert_status(rig.task.err.status, TRIB_OK);
     assert_int_equal(view.bytes, one);
     assert_int_equal(files(&rig), 1);
