@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 check_tests += tests/agg/daemon/test_aggregator tests/agg/daemon/test_archive tests/agg/daemon/test_archive_deletions \
 	tests/agg/daemon/test_archive_turns tests/agg/daemon/test_request_worker tests/agg/daemon/test_store_admit \
-	tests/agg/daemon/test_store_job tests/agg/daemon/test_store_turns tests/agg/daemon/test_worker
+	tests/agg/daemon/test_store_end tests/agg/daemon/test_store_job \
+	tests/agg/daemon/test_store_turns tests/agg/daemon/test_worker
 check_scripts += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_attack.sh \
 	tests/agg/daemon/test_tribd_files.sh tests/agg/daemon/test_tribd_hostile.sh tests/agg/daemon/test_tribd_lost.sh \
 	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh \
@@ -49,8 +50,14 @@ tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c 
 	agg/daemon/store_turns.h
 tests_agg_daemon_test_store_turns_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
-tests_agg_daemon_test_store_job_SOURCES = tests/agg/daemon/test_store_job.c agg/daemon/store_job.h \
+tests_agg_daemon_test_store_job_SOURCES = tests/agg/daemon/test_store_job.c tests/agg/daemon/store_job_rig.h agg/daemon/store_job.h \
 	agg/daemon/store_job_parts.h agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_limits.c \
 	agg/daemon/archive_list.c agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h \
 	agg/daemon/credentials.c agg/daemon/quotas.c agg/daemon/store_turns.c
 tests_agg_daemon_test_store_job_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
+
+tests_agg_daemon_test_store_end_SOURCES = tests/agg/daemon/test_store_end.c tests/agg/daemon/store_job_rig.h agg/daemon/store_job.h \
+	agg/daemon/store_job_parts.h agg/daemon/archive.c agg/daemon/archive_file.c agg/daemon/archive_limits.c \
+	agg/daemon/archive_list.c agg/daemon/archive_open.c agg/daemon/archive_turns.c agg/daemon/archive_parts.h \
+	agg/daemon/credentials.c agg/daemon/quotas.c agg/daemon/store_turns.c
+tests_agg_daemon_test_store_end_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a store in tribd, with snapshots. A shutdown writes a snapshot again that an
+ * operator has removed, and tries failed ones again. The ranks of a store that is ended do not wait for the disk. A
+ * store whose key another store uses discards its snapshots.
+ */
+#include "tests/agg/daemon/store_job_rig.h"
+
+TEST(test_forgotten)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+    uint64_t removal;
+    char text[100];
+
+    begin_saved(&rig, &r);
+    assert_true(archive_forget(rig.archive, "job", text, sizeof(text), &removal));
+    assert_int_equal(archive_version(rig.archive, &key), 0);
+    shut_down(&rig);
+    assert_int_equal(archive_version(rig.archive, &key), 2);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+static uint64_t failures(const struct rig *rig)
+{
+    struct trib_snapshots_view view;
+
+    archive_view(rig->archive, &view);
+    free(view.rows);
+    return view.failures;
+}
+
+/* Memory for the copy is missing at first. */
+TEST(test_last_snapshot_again)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&rig.quota.most, trib_quota_held_mt(&rig.quota));
+    store_job_drain(rig.job);
+    store_job_end(rig.job, "a shutdown");
+    while (!failures(&rig) && !store_job_reap(rig.job))
+        usleep(1000);
+    atomic_store(&rig.quota.most, 0);
+    ends(&rig, "a shutdown");
+    assert_int_equal(archive_version(rig.archive, &key), 3);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+TEST(test_end_while_the_disk_hangs)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    atomic_store(&disk_hangs, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    while (!is_busy(&rig))
+        usleep(1000);
+    store_job_end(rig.job, "kicked");
+    const trib_status_t st = trib_session_take_wait(r.session, until, &r.m);
+    atomic_store(&disk_hangs, false);
+    assert_status(st, TRIB_ERR_ABORTED);
+    assert_non_null(strstr(trib_error_text(&r.err), "kicked"));
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+/* Another store uses the key: this one discards its last snapshot, and one that is
+ * being copied. */
+TEST(test_replaced)
+{
+    for (int copies = 0; copies < 2; copies++) {
+        struct rig rig = {.folder = ""};
+        struct rank r;
+        begin_saved(&rig, &r);
+        say_push(&r, TRIB_CONTROL_PUSH, 2);
+        atomic_store(&copies_hang, copies);
+        if (copies)
+            say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+        while (copies && !is_busy(&rig))
+            usleep(1000);
+        store_job_drain(rig.job);
+        store_job_replace(rig.job);
+        atomic_store(&copies_hang, false);
+        ends(&rig, "another run uses its key now");
+        assert_int_equal(archive_version(rig.archive, &key), 2);
+        trib_session_free(r.session);
+        end_saved(&rig);
+    }
+}
