@@ -92,6 +92,11 @@ static void *serve(void *arg)
     /* Ranks may continue later. */
     if (atomic_load(&job->draining) && !well && !atomic_load(&job->replaced))
         store_keeper_last(job->keeper);
+    /* Other stores of the user may need the memory while this one waits for the disk.
+     * To free it takes long, so the server thread does not do it. */
+    store_keeper_detach(job->keeper);
+    trib_store_table_destroy(job->table);
+    job->table = NULL;
     store_keeper_free(job->keeper);
     job->keeper = NULL;
     drop_snapshots(job, well);

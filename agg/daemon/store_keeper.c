@@ -47,6 +47,7 @@ struct store_keeper {
     pthread_t copier;
     bool copies; /* `copier` must be joined */
     struct archive_task task;
+    char name[TRIB_SNAPSHOT_TEXT_BYTES]; /* of its vector, which may be freed first */
     struct trib_snapshot read;
     bool busy;
     bool abandoned; /* no rank waits for the current restore any longer */
@@ -89,15 +90,20 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
     return TRIB_OK;
 }
 
+void store_keeper_detach(struct store_keeper *keeper)
+{
+    if (keeper->copies)
+        pthread_join(keeper->copier, NULL);
+    keeper->copies = false;
+}
+
 /* Free the buffer of a finished task. */
 static void drop(struct store_keeper *keeper)
 {
     struct archive_task *task = &keeper->task;
 
     assert(keeper->busy);
-    if (keeper->copies)
-        pthread_join(keeper->copier, NULL);
-    keeper->copies = false;
+    store_keeper_detach(keeper);
     if (task->bytes)
         trib_quota_give_mt(keeper->opts->quota, task->n);
     free(task->bytes);
@@ -212,6 +218,8 @@ static trib_status_t begin(struct store_keeper *keeper, uint32_t rank,
     memset(task, 0, sizeof(*task));
     task->writes = what->order == TRIB_CONTROL_SNAPSHOT_TAKE;
     task->key = key_of(keeper, what->vector);
+    snprintf(keeper->name, sizeof(keeper->name), "%s", task->key.name);
+    task->key.name = keeper->name;
     task->quota = keeper->opts->quota;
     task->wake_fd = keeper->wake_fd;
     task->snapshot = &keeper->read;

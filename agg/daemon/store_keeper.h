@@ -46,6 +46,10 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
                                   struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out);
 
+/** store_keeper_detach - wait until the current snapshot is copied. The keeper then no
+ * longer uses the vectors, and only store_keeper_free may follow. */
+void store_keeper_detach(struct store_keeper *keeper);
+
 /** store_keeper_free - wait for the current task and free the keeper; NULL is
  * allowed. */
 void store_keeper_free(struct store_keeper *keeper);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The end of a store in tribd, with snapshots. A shutdown writes a snapshot again that an
- * operator has removed, and tries failed ones again. The ranks of a store that is ended do not wait for the disk. A
- * store whose key another store uses discards its snapshots.
+ * operator has removed, and tries failed ones again; a store that has ended does not
+ * bring it back. The ranks of a store that is ended do not wait for the disk, nor does
+ * its memory. A store that was kicked, or whose key another store uses, discards its
+ * snapshots.
  */
 #include "tests/agg/daemon/store_job_rig.h"
 
@@ -67,6 +69,37 @@ TEST(test_end_while_the_disk_hangs)
     atomic_store(&disk_hangs, false);
     assert_status(st, TRIB_ERR_ABORTED);
     assert_non_null(strstr(trib_error_text(&r.err), "kicked"));
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
+/* Its vectors are freed before it waits for the disk, and not by the server thread. */
+TEST(test_memory_while_the_disk_hangs)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    const uint64_t vectors = trib_quota_held_mt(&rig.quota);
+    atomic_store(&disk_hangs, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    while (!is_busy(&rig))
+        usleep(1000);
+    const uint64_t copy = rig.job->keeper->task.n;
+    store_job_end(rig.job, "kicked");
+    while (trib_quota_held_mt(&rig.quota) > copy && !trib_deadline_passed(until))
+        usleep(1000);
+    const uint64_t held = trib_quota_held_mt(&rig.quota);
+    const bool over = store_job_reap(rig.job);
+    atomic_store(&disk_hangs, false);
+    assert_true(vectors > 0);
+    assert_int_equal(held, copy);
+    assert_false(over);
+    ends(&rig, "kicked");
+    assert_null(rig.job->table);
+    assert_int_equal(trib_quota_held_mt(&rig.quota), 0);
+    assert_int_equal(archive_version(rig.archive, &key), 2);
     trib_session_free(r.session);
     end_saved(&rig);
 }
