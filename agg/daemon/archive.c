@@ -106,7 +106,7 @@ static bool replace(struct archive *a, struct archive_task *task, const char *pa
 
 /* List the written file. An unlisted file must not stay: the next snapshot of its
  * vector would get another number. */
-static void note(struct archive *a, struct archive_task *task, uint64_t number)
+static void note(struct archive *a, struct archive_task *task)
 {
     char name[ARCHIVE_NAME_BYTES];
     struct trib_snapshot read;
@@ -114,17 +114,11 @@ static void note(struct archive *a, struct archive_task *task, uint64_t number)
     if (trib_snapshot_head(task->bytes, task->n, NULL, &read) != TRIB_OK)
         return;
     pthread_mutex_lock(&a->mutex);
-    struct archive_file *f = archive_find(a, &task->key);
-    f = f ? f : archive_append(a);
-    task->noted = f;
-    if (f)
-        *f = (struct archive_file){number, task->n, trib_now_ns(), read.about};
-    if (f)
-        archive_keep(a, number); /* it was removed while this task wrote it */
+    task->noted = archive_list_written(a, task, &read.about);
     pthread_mutex_unlock(&a->mutex);
-    if (f)
+    if (task->noted)
         return;
-    archive_name_file(name, number, "");
+    archive_name_file(name, task->number, "");
     (void)unlinkat(a->folder_fd, name, 0);
     (void)trib_fail(&task->err, TRIB_ERR_NO_MEMORY,
                     "removed the snapshot of vector %s: out of memory to list it",
@@ -161,7 +155,7 @@ static void write_task(struct archive *a, struct archive_task *task)
     if (!well && !task->err.status)
         say_failed(a, task, placed);
     if (placed)
-        note(a, task, task->number);
+        note(a, task);
 }
 
 /* Reading -------------------------------------------------------------------------- */
@@ -363,6 +357,7 @@ void archive_give(struct archive *a, struct archive_task *task)
     pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
     task->done = task->noted = task->admitted = false;
+    task->removal = 0;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;
@@ -374,7 +369,7 @@ void archive_discard(struct archive *a, struct archive_task *task)
 {
     pthread_mutex_lock(&a->mutex);
     (void)trib_fail(&task->err, TRIB_ERR_ABORTED,
-                    "discarded the snapshot of vector %s: another run uses the key now",
+                    "discarded the snapshot of vector %s: its store was ended",
                     task->key.name);
     complete(a, task);
     pthread_mutex_unlock(&a->mutex);

@@ -17,6 +17,8 @@
 #ifndef AGG_DAEMON_ARCHIVE_H
 #define AGG_DAEMON_ARCHIVE_H
 
+#include <stdatomic.h>
+
 #include "agg/metrics/metrics.h"
 #include "agg/store/store_snapshot.h"
 #include "base/error.h"
@@ -47,12 +49,15 @@ struct archive_task {
     uint64_t n;
     struct trib_quota *quota; /* charged for `bytes`; the caller returns it */
     int wake_fd; /* eventfd written at the end */
+    const char *job; /* of a write, for archive_forget; or NULL */
+    const _Atomic bool *ended; /* set once no rank waits for it; or NULL */
     struct trib_snapshot *snapshot; /* receives the result of a read */
     struct trib_error err; /* status 0: success */
     uint64_t took_ns; /* time on an archive thread */
     uint64_t number; /* of the file that it writes, if it is admitted */
     bool admitted; /* there is room for the file, which counts from now on */
     bool noted; /* the file is listed */
+    uint64_t removal; /* archive_forget removes the file once it is written; 0: none */
     bool done; /* archive_is_done */
 };
 
@@ -99,7 +104,7 @@ trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const cha
 /** archive_give - queue a task. */
 void archive_give(struct archive *archive, struct archive_task *task);
 
-/** archive_discard - complete a task without working on it. */
+/** archive_discard - complete a task of an ended store without working on it. */
 void archive_discard(struct archive *archive, struct archive_task *task);
 
 /** archive_is_done - return true if a queued task is done. */
@@ -126,7 +131,8 @@ bool archive_use(struct archive *archive, const uint8_t *owner, bool uses);
 void archive_drop(struct archive *archive, const struct archive_key *key);
 
 /**
- * archive_forget - remove snapshots on request of an operator.
+ * archive_forget - remove snapshots on request of an operator, also those that are
+ * being written for stores that have ended. Other stores may write new ones.
  *
  * what     "JOB", "USER/JOB", or one of these and " VECTOR", as shown by archive_view
  * say      receives a message

@@ -103,11 +103,27 @@ static void remove_file(struct archive *a, uint32_t i, uint64_t removal)
     pthread_cond_broadcast(&a->wake);
 }
 
-void archive_keep(struct archive *a, uint64_t number)
+/* Do not delete a file, or no longer list it as to be deleted. */
+static void keep(struct archive *a, uint64_t number)
 {
     for (uint32_t i = a->n_gone; i-- > 0;)
         if (a->gone[i].number == number)
             a->gone[i] = a->gone[--a->n_gone];
+}
+
+bool archive_list_written(struct archive *a, struct archive_task *task,
+                          const struct trib_snapshot_about *about)
+{
+    struct archive_file *f = archive_find(a, &task->key);
+
+    f = f ? f : archive_append(a);
+    if (!f)
+        return false;
+    *f = (struct archive_file){task->number, task->n, trib_now_ns(), *about};
+    keep(a, task->number); /* it was removed while this task wrote it */
+    if (task->removal)
+        remove_file(a, (uint32_t)(f - a->files), task->removal);
+    return true;
 }
 
 /* Return true if a running task writes this file. */
@@ -176,7 +192,7 @@ bool archive_delete_one(struct archive *a)
     const bool deleted = delete_file(a, file.number, file.failed);
     pthread_mutex_lock(&a->mutex);
     if (deleted && !file.removal)
-        archive_keep(a, file.number);
+        keep(a, file.number);
     for (uint32_t i = 0; i < a->n_gone; i++) { /* its index may have changed */
         struct archive_gone *gone = &a->gone[i];
         if (gone->number != file.number)
@@ -330,16 +346,42 @@ struct choice {
     const char *vector;
 };
 
-static bool is_chosen(const struct trib_snapshot_about *about,
+static bool is_chosen(const char *user, const char *job, const char *vector,
                       const struct choice *choice)
 {
-    const size_t n = strlen(about->user);
-    const char *job = choice->job;
+    const size_t n = strlen(user);
+    const char *chosen = choice->job;
 
-    return (!choice->vector[0] || strcmp(about->name, choice->vector) == 0) &&
-           (strcmp(about->job, job) == 0 ||
-            (strncmp(about->user, job, n) == 0 && job[n] == '/' &&
-             strcmp(about->job, job + n + 1) == 0));
+    return (!choice->vector[0] || strcmp(vector, choice->vector) == 0) &&
+           (strcmp(job, chosen) == 0 ||
+            (strncmp(user, chosen, n) == 0 && chosen[n] == '/' &&
+             strcmp(job, chosen + n + 1) == 0));
+}
+
+static bool is_chosen_file(const struct archive_file *f, const struct choice *choice)
+{
+    return is_chosen(f->about.user, f->about.job, f->about.name, choice);
+}
+
+/* Return true for a chosen write of a store that has ended. */
+static bool is_chosen_task(const struct archive_task *task, const struct choice *choice)
+{
+    return task && task->writes && task->job && task->ended &&
+           atomic_load(task->ended) &&
+           is_chosen(task->key.user, task->job, task->key.name, choice);
+}
+
+/* Users of chosen snapshots: one, and another one; NULL: none. */
+struct users {
+    const char *one, *other;
+};
+
+static void add_user(struct users *users, const char *user)
+{
+    if (!users->one)
+        users->one = user;
+    else if (strcmp(users->one, user))
+        users->other = user;
 }
 
 /* Return true if the choice has snapshots of several users: any user may give a job the
@@ -347,22 +389,23 @@ static bool is_chosen(const struct trib_snapshot_about *about,
 static bool is_ambiguous(const struct archive *a, const struct choice *choice,
                          char *say, size_t bytes)
 {
-    const char *first = NULL;
+    struct users users = {NULL, NULL};
 
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct trib_snapshot_about *about = &a->files[i].about;
-        if (!is_chosen(about, choice))
-            continue;
-        if (first && strcmp(first, about->user)) {
-            snprintf(say, bytes,
-                     "%.64s has snapshots of several users, such as %.64s and %.64s: "
-                     "write USER/JOB",
-                     choice->job, first, about->user);
-            return true;
-        }
-        first = about->user;
-    }
-    return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (is_chosen_file(&a->files[i], choice))
+            add_user(&users, a->files[i].about.user);
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        if (is_chosen_task(a->threads[i].task, choice))
+            add_user(&users, a->threads[i].task->key.user);
+    for (const struct archive_task *t = a->first; t; t = t->next)
+        if (is_chosen_task(t, choice))
+            add_user(&users, t->key.user);
+    if (users.other)
+        snprintf(say, bytes,
+                 "%.64s has snapshots of several users, such as %.64s and %.64s: "
+                 "write USER/JOB",
+                 choice->job, users.one, users.other);
+    return users.other;
 }
 
 bool archive_is_deleted(struct archive *a, uint64_t removal)
@@ -372,8 +415,35 @@ bool archive_is_deleted(struct archive *a, uint64_t removal)
     pthread_mutex_lock(&a->mutex);
     for (uint32_t i = 0; i < a->n_gone; i++)
         deleted &= a->gone[i].removal != removal;
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        deleted &= !a->threads[i].task || a->threads[i].task->removal != removal;
+    for (const struct archive_task *t = a->first; t; t = t->next)
+        deleted &= t->removal != removal;
     pthread_mutex_unlock(&a->mutex);
     return deleted;
+}
+
+/* Remove a file that will be written; return the number of files that are not listed
+ * now. */
+static uint32_t forget_task(const struct archive *a, struct archive_task *task,
+                            const struct choice *choice, uint64_t removal)
+{
+    if (!is_chosen_task(task, choice))
+        return 0;
+    task->removal = removal;
+    return !archive_find(a, &task->key);
+}
+
+static uint32_t forget_tasks(const struct archive *a, const struct choice *choice,
+                             uint64_t removal)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        n += forget_task(a, a->threads[i].task, choice, removal);
+    for (struct archive_task *t = a->first; t; t = t->next)
+        n += forget_task(a, t, choice, removal);
+    return n;
 }
 
 bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes,
@@ -381,14 +451,15 @@ bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes
 {
     const size_t n = strcspn(what, " ");
     struct choice choice = {.vector = what + n + strspn(what + n, " ")};
-    uint32_t removed = 0;
+    uint32_t removed;
 
     snprintf(choice.job, sizeof(choice.job), "%.*s", (int)n, what);
     pthread_mutex_lock(&a->mutex);
     const bool several = is_ambiguous(a, &choice, say, bytes);
     const uint64_t removal = a->n_removals + 1;
+    removed = several ? 0 : forget_tasks(a, &choice, removal);
     for (uint32_t i = several ? 0 : a->n; i-- > 0;) {
-        if (!is_chosen(&a->files[i].about, &choice))
+        if (!is_chosen_file(&a->files[i], &choice))
             continue;
         remove_file(a, i, removal);
         removed++;

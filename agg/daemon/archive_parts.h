@@ -124,8 +124,10 @@ void archive_retry_deletions(struct archive *a);
  * deleted. */
 bool archive_awaits_deletions(const struct archive *a, const struct archive_task *task);
 
-/** archive_keep - do not delete file `number`. */
-void archive_keep(struct archive *a, uint64_t number);
+/** archive_list_written - list the file that a task has written; false: out of
+ * memory. */
+bool archive_list_written(struct archive *a, struct archive_task *task,
+                          const struct trib_snapshot_about *about);
 
 /** archive_on_disk - return the disk usage of a file of `bytes` bytes. */
 uint64_t archive_on_disk(const struct archive *a, uint64_t bytes);

@@ -32,6 +32,8 @@ static bool is_over(struct store_job *job)
             (!job->n_lost ||
              trib_now_ns() - job->empty_ns >= (uint64_t)STORE_JOB_KEEP_MS * 1000000);
     job->closed |= over;
+    if (over && !atomic_load(&job->draining))
+        atomic_store(&job->end.ended, true);
     pthread_mutex_unlock(&job->mutex);
     return over;
 }
@@ -90,7 +92,7 @@ static void *serve(void *arg)
     stop_more(job, job->n_threads);
     store_thread_end(&job->threads[0]); /* the ranks do not wait for the disk */
     /* Ranks may continue later. */
-    if (atomic_load(&job->draining) && !well && !atomic_load(&job->replaced))
+    if (atomic_load(&job->draining) && !well && !atomic_load(&job->end.discards))
         store_keeper_last(job->keeper);
     /* Other stores of the user may need the memory while this one waits for the disk.
      * To free it takes long, so the server thread does not do it. */
@@ -189,9 +191,8 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
     pthread_mutex_init(&job->mutex, NULL);
     trib_status_t st = allocate(job, err);
     if (st == TRIB_OK &&
-        store_keeper_create(&job->opts, job->table, &job->replaced,
-                            job->threads[0].writer, job->threads[0].wake_fd,
-                            &job->keeper) != TRIB_OK)
+        store_keeper_create(&job->opts, job->table, &job->end, job->threads[0].writer,
+                            job->threads[0].wake_fd, &job->keeper) != TRIB_OK)
         st = trib_fail(err, TRIB_ERR_NO_MEMORY, "out of memory for a store");
     if (st == TRIB_OK && (errno = start(job)))
         st = trib_fail(err, TRIB_ERR_SYSTEM, "cannot start a thread: %m");
@@ -240,13 +241,17 @@ void store_job_end(struct store_job *job, const char *say)
     if (!job->ending)
         snprintf(job->say, sizeof(job->say), "%s", say);
     job->ending = job->closed = true;
+    if (!atomic_load(&job->draining)) {
+        atomic_store(&job->end.discards, true);
+        atomic_store(&job->end.ended, true);
+    }
     pthread_mutex_unlock(&job->mutex);
     store_thread_wake(&job->threads[0]);
 }
 
 void store_job_replace(struct store_job *job)
 {
-    atomic_store(&job->replaced, true);
+    atomic_store(&job->end.discards, true);
     store_job_end(job, "another run uses its key now");
 }
 

@@ -66,7 +66,8 @@ trib_status_t store_job_open(const struct store_job_opts *opts, struct trib_erro
 trib_status_t store_job_add(struct store_job *job, struct trib_session *session,
                             uint32_t rank, struct credentials *credentials);
 
-/** store_job_end - end the store; its ranks receive `say`. */
+/** store_job_end - end the store; its ranks receive `say`. Unless the service drains,
+ * it discards further snapshots; one that is queued in the archive is still written. */
 void store_job_end(struct store_job *job, const char *say);
 
 /** store_job_replace - end the store because another store uses its snapshot key. It

@@ -73,7 +73,7 @@ struct store_job {
     _Atomic bool over;
     _Atomic bool stop; /* tells the threads to end */
     _Atomic bool draining;
-    _Atomic bool replaced; /* another store uses its snapshot key */
+    struct store_end end;
     _Atomic uint32_t present; /* ranks connected or joining */
     char why[300]; /* written before `stop` is set */
 

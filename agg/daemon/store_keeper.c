@@ -40,7 +40,7 @@ struct kept {
 struct store_keeper {
     const struct store_job_opts *opts;
     struct trib_store_table *table;
-    const _Atomic bool *replaced; /* by a store with the same key */
+    const struct store_end *end; /* of the store */
     struct trib_metrics_writer *writer; /* or NULL */
     int wake_fd;
     pthread_mutex_t mutex; /* guards all fields below, except a running task */
@@ -64,7 +64,7 @@ struct store_keeper {
 
 trib_status_t store_keeper_create(const struct store_job_opts *opts,
                                   struct trib_store_table *table,
-                                  const _Atomic bool *replaced,
+                                  const struct store_end *end,
                                   struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out)
 {
@@ -75,7 +75,7 @@ trib_status_t store_keeper_create(const struct store_job_opts *opts,
         return TRIB_ERR_NO_MEMORY;
     keeper->opts = opts;
     keeper->table = table;
-    keeper->replaced = replaced;
+    keeper->end = end;
     keeper->writer = writer;
     keeper->wake_fd = wake_fd;
     keeper->orders = calloc(opts->ranks, sizeof(*keeper->orders));
@@ -175,7 +175,7 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
 }
 
 /* Copy the vector and queue it for the archive. Behind the snapshot of a store that has
- * replaced this one, it would overwrite that. */
+ * replaced this one, it would overwrite that; behind tribctl forget, come back. */
 static void *copy(void *arg)
 {
     struct store_keeper *keeper = arg;
@@ -192,7 +192,7 @@ static void *copy(void *arg)
     keeper->changes = trib_store_changes(table, vector);
     trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
     trib_store_walk_end(&walk);
-    if (atomic_load(keeper->replaced))
+    if (atomic_load(&keeper->end->discards))
         archive_discard(keeper->opts->archive, &keeper->task);
     else
         archive_give(keeper->opts->archive, &keeper->task);
@@ -220,6 +220,8 @@ static trib_status_t begin(struct store_keeper *keeper, uint32_t rank,
     task->key = key_of(keeper, what->vector);
     snprintf(keeper->name, sizeof(keeper->name), "%s", task->key.name);
     task->key.name = keeper->name;
+    task->job = keeper->opts->about.job;
+    task->ended = &keeper->end->ended;
     task->quota = keeper->opts->quota;
     task->wake_fd = keeper->wake_fd;
     task->snapshot = &keeper->read;

@@ -11,10 +11,19 @@
 #ifndef AGG_DAEMON_STORE_KEEPER_H
 #define AGG_DAEMON_STORE_KEEPER_H
 
+#include <stdatomic.h>
+
 #include "agg/daemon/store_job.h"
 #include "base/error.h"
 
 struct store_keeper;
+
+/* Set by the store. */
+struct store_end {
+    _Atomic bool ended; /* no rank waits for a snapshot any longer */
+    _Atomic bool discards; /* an operator or another store has ended it: further
+                            * snapshots are discarded */
+};
 
 /* Order of a rank. */
 struct store_order {
@@ -35,14 +44,14 @@ struct store_kept {
  * store_keeper_create - create a keeper.
  *
  * opts     of the store; outlives the keeper
- * replaced  set when another store uses the key: snapshots are discarded
+ * end      of the store; outlives the keeper
  * writer   counts snapshots; or NULL
  * wake_fd  eventfd written when store_keeper_step has a result
  * errors   TRIB_ERR_NO_MEMORY
  */
 trib_status_t store_keeper_create(const struct store_job_opts *opts,
                                   struct trib_store_table *table,
-                                  const _Atomic bool *replaced,
+                                  const struct store_end *end,
                                   struct trib_metrics_writer *writer, int wake_fd,
                                   struct store_keeper **out);
 

@@ -7,6 +7,7 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "agg/daemon/archive.h"
 #include "agg/daemon/store_job.h"
@@ -22,9 +23,21 @@ static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
 static _Atomic bool disk_hangs;
 static _Atomic bool copies_hang;
 static _Atomic bool overtakes; /* a push of rank 0 overtakes each restore */
+static _Atomic bool writes_hang; /* so that a snapshot remains with the archive */
+static _Atomic int hung;
+
+/* Takes the place of the function of the C library. */
+int fsync(int fd)
+{
+    if (atomic_load(&writes_hang))
+        (void)atomic_fetch_add(&hung, 1);
+    while (atomic_load(&writes_hang))
+        usleep(1000);
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static inline trib_status_t create_peer(const struct trib_store_peer_opts *opts,
-                                 struct trib_store_peer **out)
+                                        struct trib_store_peer **out)
 {
     *out = NULL;
     return atomic_load(&short_of_memory) ? TRIB_ERR_NO_MEMORY
@@ -36,7 +49,8 @@ static inline bool is_done(struct archive *archive, const struct archive_task *t
     return !atomic_load(&disk_hangs) && archive_is_done(archive, task);
 }
 
-static inline void wait_for_disk(struct archive *archive, const struct archive_task *task)
+static inline void wait_for_disk(struct archive *archive,
+                                 const struct archive_task *task)
 {
     while (atomic_load(&disk_hangs))
         usleep(1000);
@@ -45,8 +59,9 @@ static inline void wait_for_disk(struct archive *archive, const struct archive_t
 
 /* Restore, and push the next number of rank 0 before the restore is noted. */
 static inline trib_status_t put(struct trib_store_table *table, uint32_t vector,
-                         const struct trib_store_image *image,
-                         const struct trib_store_tick *tick, struct trib_error *err)
+                                const struct trib_store_image *image,
+                                const struct trib_store_tick *tick,
+                                struct trib_error *err)
 {
     int32_t one = 1;
     const trib_status_t st = trib_store_put(table, vector, image, tick, err);
@@ -59,8 +74,8 @@ static inline trib_status_t put(struct trib_store_table *table, uint32_t vector,
 }
 
 static inline void copy_slowly(const struct trib_store_image *image,
-                        const struct trib_snapshot_about *about,
-                        struct trib_store_walk *walk, uint8_t *out)
+                               const struct trib_snapshot_about *about,
+                               struct trib_store_walk *walk, uint8_t *out)
 {
     while (atomic_load(&copies_hang))
         usleep(1000);
@@ -140,7 +155,7 @@ static inline void rig_close(struct rig *rig)
 
 /* Connect a rank and hand its session to the store. */
 static inline void join_for(const struct rig *rig, uint32_t rank, struct rank *r,
-                     trib_status_t expected)
+                            trib_status_t expected)
 {
     struct trib_session_opts opts = {.role = TRIB_CONTROL_JOB,
                                      .auth = rig->auth,
@@ -210,7 +225,8 @@ static inline void ends(const struct rig *rig, const char *why)
 static const uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
 static const struct archive_key key = {owner, "ana", "x"};
 
-static inline void say_push(struct rank *r, enum trib_control_push purpose, uint64_t number)
+static inline void say_push(struct rank *r, enum trib_control_push purpose,
+                            uint64_t number)
 {
     static const int32_t one = 1;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a store in tribd, with snapshots. A shutdown writes a snapshot again that an
- * operator has removed, and tries failed ones again; a store that has ended does not
+ * The end of a store in tribd, with snapshots. A shutdown writes a snapshot again that
+ * an operator has removed, and tries failed ones again; a store that has ended does not
  * bring it back. The ranks of a store that is ended do not wait for the disk, nor does
  * its memory. A store that was kicked, or whose key another store uses, discards its
  * snapshots.
@@ -105,10 +105,11 @@ TEST(test_memory_while_the_disk_hangs)
 }
 
 /* Another store uses the key: this one discards its last snapshot, and one that is
- * being copied. */
+ * being copied. So does a store that was kicked, although the service drains then. */
 TEST(test_replaced)
 {
-    for (int copies = 0; copies < 2; copies++) {
+    for (int how = 0; how < 4; how++) {
+        const bool copies = how & 1, kicked = how & 2;
         struct rig rig = {.folder = ""};
         struct rank r;
         begin_saved(&rig, &r);
@@ -118,12 +119,84 @@ TEST(test_replaced)
             say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
         while (copies && !is_busy(&rig))
             usleep(1000);
+        if (kicked)
+            store_job_end(rig.job, "kicked");
         store_job_drain(rig.job);
-        store_job_replace(rig.job);
+        if (!kicked)
+            store_job_replace(rig.job);
         atomic_store(&copies_hang, false);
-        ends(&rig, "another run uses its key now");
+        ends(&rig, kicked ? "kicked" : "another run uses its key now");
         assert_int_equal(archive_version(rig.archive, &key), 2);
         trib_session_free(r.session);
         end_saved(&rig);
     }
+}
+
+/* A store that was kicked, or has lost its ranks, still writes a snapshot when an
+ * operator removes its snapshots: of the same vector, or of its only one. */
+TEST(test_forgotten_after_the_end)
+{
+    for (int how = 0; how < 4; how++) {
+        const bool lost = how & 1, first = how & 2;
+        struct rig rig = {.folder = ""};
+        struct rank r;
+        uint64_t removal;
+        char text[100];
+        begin_saved(&rig, &r);
+        say_push(&r, TRIB_CONTROL_PUSH, 2);
+        if (first)
+            archive_drop(rig.archive, &key);
+        atomic_store(&hung, 0);
+        atomic_store(&writes_hang, true);
+        atomic_store(&keep_ms, SOON_MS);
+        say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+        while (!atomic_load(&hung))
+            usleep(1000);
+        assert_false(archive_forget(rig.archive, "jo", text, sizeof(text), &removal));
+        if (lost)
+            trib_session_free(r.session);
+        else
+            store_job_end(rig.job, "kicked");
+        while (!atomic_load(&rig.job->end.ended))
+            usleep(1000);
+        assert_false(archive_forget(rig.archive, "jo", text, sizeof(text), &removal));
+        const bool forgot =
+            archive_forget(rig.archive, "job", text, sizeof(text), &removal);
+        usleep(20000);
+        const bool early = archive_is_deleted(rig.archive, removal);
+        atomic_store(&writes_hang, false);
+        ends(&rig, lost ? "its ranks are lost" : "kicked");
+        assert_true(forgot);
+        assert_string_equal(text, "1 snapshot removed");
+        assert_false(early);
+        await_version(&rig, UINT64_MAX);
+        while (!archive_is_deleted(rig.archive, removal))
+            usleep(1000);
+        if (!lost)
+            trib_session_free(r.session);
+        end_saved(&rig);
+    }
+}
+
+/* A store that continues writes its next snapshot, also one that it writes already. */
+TEST(test_forgotten_before_the_end)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+    uint64_t removal;
+    char text[100];
+
+    begin_saved(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&hung, 0);
+    atomic_store(&writes_hang, true);
+    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    while (!atomic_load(&hung))
+        usleep(1000);
+    assert_true(archive_forget(rig.archive, "job", text, sizeof(text), &removal));
+    atomic_store(&writes_hang, false);
+    hear(&r, TRIB_CONTROL_STORE_DONE);
+    assert_int_equal(archive_version(rig.archive, &key), 3);
+    trib_session_free(r.session);
+    end_saved(&rig);
 }
