@@ -306,6 +306,17 @@ static bool wait_for_task(struct archive_thread *t)
     return t->task;
 }
 
+/* Free all but the head of a written copy. To unmap tens of GiB takes seconds, in which
+ * the thread of the store would serve no rank. */
+static void shrink(struct archive_task *task)
+{
+    uint8_t *head = realloc(task->bytes, TRIB_SNAPSHOT_HEAD_BYTES);
+
+    assert(task->writes && task->n >= TRIB_SNAPSHOT_HEAD_BYTES);
+    if (head)
+        task->bytes = head;
+}
+
 static void work(struct archive *a, struct archive_task *task)
 {
     const uint64_t began_ns = trib_now_ns();
@@ -317,6 +328,8 @@ static void work(struct archive *a, struct archive_task *task)
         read_task(a, task);
     if (task->writes && task->err.status)
         archive_failed_mt(a);
+    if (task->writes)
+        shrink(task);
     task->took_ns = trib_now_ns() - began_ns;
 }
 

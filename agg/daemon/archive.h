@@ -45,7 +45,7 @@ struct archive_task {
     struct archive_task *next;
     bool writes; /* true: write `bytes`, not sealed yet; false: read them */
     struct archive_key key;
-    uint8_t *bytes; /* allocated; freed by the caller */
+    uint8_t *bytes; /* allocated; freed by the caller. Written: only the head is left */
     uint64_t n;
     struct trib_quota *quota; /* charged for `bytes`; the caller returns it */
     int wake_fd; /* eventfd written at the end */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The folder of snapshots: tribd is killed before and after each of its system calls,
- * and during a write; the disk refuses each call; damaged, foreign and forgotten files;
+ * and during a write; the disk refuses each call; damaged and foreign files;
  * quotas; a directory that cannot be listed.
  */
+#include <malloc.h>
+
 #include "tests/agg/daemon/archive_rig.h"
 
 /* Killed at any call, tribd leaves the previous or the new snapshot complete. */
@@ -457,66 +459,25 @@ TEST(test_highest_number)
     rig_close(&rig);
 }
 
-/* Make the archive believe that it has run for days without a store. */
-static void let_days_pass(struct rig *rig)
-{
-    pthread_mutex_lock(&rig->archive->mutex);
-    for (uint32_t i = 0; i < rig->archive->n; i++)
-        rig->archive->files[i].unused_ns -= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000;
-    pthread_mutex_unlock(&rig->archive->mutex);
-}
-
-/* Snapshots of a dead run are deleted once tribd has run for days without a store that
- * has their key; the age by the clock is ignored. */
-TEST(test_orphans)
+/* The thread of a store does not free a large copy, written or not. */
+TEST(test_written_copy)
 {
     struct rig rig;
 
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    save(&rig, "lasting");
-    rig.own_run = true;
-    assert_true(archive_use(rig.archive, rig.owner, true));
-    rig.age_s = ARCHIVE_ORPHAN_S + 60;
-    save(&rig, "old");
-    rig.age_s = -ARCHIVE_ORPHAN_S;
-    save(&rig, "future");
-    let_days_pass(&rig);
-    set(&rig, 1);
-    assert_int_equal(load(&rig, "old"), 0); /* a store uses them */
-    assert_true(archive_use(rig.archive, rig.owner, false));
-    assert_int_equal(load(&rig, "old"), 0);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    assert_int_equal(load(&rig, "future"), 0);
-    assert_int_equal(files(&rig), 3);
-    let_days_pass(&rig);
-    save(&rig, "young");
-    assert_int_equal(files(&rig), 2);
-    assert_int_equal(load(&rig, "old"), UINT64_MAX);
-    assert_int_equal(load(&rig, "lasting"), 0);
-    assert_int_equal(load(&rig, "young"), 0);
+    for (int i = 0; i < 2; i++) {
+        fault = i ? REFUSED : NONE;
+        calls_left = 0;
+        make_write(&rig, &rig.task, rig.owner, "ana");
+        archive_give(rig.archive, &rig.task);
+        archive_wait(rig.archive, &rig.task);
+        fault = NONE;
+        assert_int_equal(rig.task.err.status == TRIB_OK, !i);
+        assert_true(malloc_usable_size(rig.task.bytes) < rig.task.n / 2);
+        free(rig.task.bytes);
+    }
     rig_close(&rig);
-}
-
-/* They are deleted without a task, too. */
-TEST(test_idle)
-{
-    struct rig rig;
-
-    rig_open(&rig);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    save(&rig, "lasting");
-    rig.own_run = true;
-    save(&rig, "old");
-    hours_fly = true;
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    assert_int_equal(files(&rig), 2);
-    let_days_pass(&rig);
-    for (int i = 0; i < 1000 && files(&rig) == 2; i++)
-        usleep(10000);
-    assert_int_equal(files(&rig), 1);
-    rig_close(&rig);
-    hours_fly = false;
 }
 
 /* A folder that other users can write to is refused. */

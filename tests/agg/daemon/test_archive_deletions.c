@@ -3,7 +3,7 @@
  * Deletions of snapshots: the disk hangs while it deletes a file or measures its free
  * space, and other users continue; deleted files count until they are gone, and are
  * deleted although tasks wait; a file cannot be deleted at first; a snapshot is removed
- * while it is written.
+ * while it is written; no store has used snapshots for days.
  */
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -457,4 +457,66 @@ TEST(test_removed_during_write)
     assert_int_equal(files(&rig), 1);
     assert_int_equal(load(&rig, "ana"), 2);
     rig_close(&rig);
+}
+
+/* Make the archive believe that it has run for days without a store. */
+static void let_days_pass(struct rig *rig)
+{
+    pthread_mutex_lock(&rig->archive->mutex);
+    for (uint32_t i = 0; i < rig->archive->n; i++)
+        rig->archive->files[i].unused_ns -= (uint64_t)ARCHIVE_ORPHAN_S * 1000000000;
+    pthread_mutex_unlock(&rig->archive->mutex);
+}
+
+/* Snapshots of a dead run are deleted once tribd has run for days without a store that
+ * has their key; the age by the clock is ignored. */
+TEST(test_orphans)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "lasting");
+    rig.own_run = true;
+    assert_true(archive_use(rig.archive, rig.owner, true));
+    rig.age_s = ARCHIVE_ORPHAN_S + 60;
+    save(&rig, "old");
+    rig.age_s = -ARCHIVE_ORPHAN_S;
+    save(&rig, "future");
+    let_days_pass(&rig);
+    set(&rig, 1);
+    assert_int_equal(load(&rig, "old"), 0); /* a store uses them */
+    assert_true(archive_use(rig.archive, rig.owner, false));
+    assert_int_equal(load(&rig, "old"), 0);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "future"), 0);
+    assert_int_equal(files(&rig), 3);
+    let_days_pass(&rig);
+    save(&rig, "young");
+    assert_int_equal(files(&rig), 2);
+    assert_int_equal(load(&rig, "old"), UINT64_MAX);
+    assert_int_equal(load(&rig, "lasting"), 0);
+    assert_int_equal(load(&rig, "young"), 0);
+    rig_close(&rig);
+}
+
+/* They are deleted without a task, too. */
+TEST(test_idle)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "lasting");
+    rig.own_run = true;
+    save(&rig, "old");
+    hours_fly = true;
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(files(&rig), 2);
+    let_days_pass(&rig);
+    for (int i = 0; i < 1000 && files(&rig) == 2; i++)
+        usleep(10000);
+    assert_int_equal(files(&rig), 1);
+    rig_close(&rig);
+    hours_fly = false;
 }
