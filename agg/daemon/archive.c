@@ -150,6 +150,7 @@ static void write_task(struct archive *a, struct archive_task *task)
         return;
     archive_name_file(part, task->number, ARCHIVE_PART);
     archive_name_file(whole, task->number, "");
+    trib_snapshot_set_number(task->bytes, task->number);
     trib_snapshot_seal(task->bytes, task->n);
     const bool well = replace(a, task, part, whole, &placed);
     if (!well && !task->err.status)
@@ -306,8 +307,8 @@ static bool wait_for_task(struct archive_thread *t)
     return t->task;
 }
 
-/* Free all but the head of a written copy. To unmap tens of GiB takes seconds, in which
- * the thread of the store would serve no rank. */
+/* Free all but the head of a written copy here: for tens of GiB this takes seconds, too
+ * long for the thread that serves the ranks of the store. */
 static void shrink(struct archive_task *task)
 {
     uint8_t *head = realloc(task->bytes, TRIB_SNAPSHOT_HEAD_BYTES);

@@ -104,7 +104,15 @@ static trib_status_t read_files(struct archive *a, struct trib_error *err)
 
 /* Vectors with two files ----------------------------------------------------------- */
 
-/* Order by vector, newest first. */
+/* Return true if this folder gave the file its number. Of these the highest is newest:
+ * a vector gets a new number only if its earlier files were removed, though perhaps not
+ * deleted, or could not be read. An operator may copy others into the folder. */
+static bool is_numbered(const struct archive_file *f)
+{
+    return f->number > 0 && f->about.number == f->number;
+}
+
+/* Order by vector; numbered files first, newest first. */
 static int compare_files(const void *left, const void *right)
 {
     const struct archive_file *x = left, *y = right;
@@ -114,7 +122,9 @@ static int compare_files(const void *left, const void *right)
     order = order ? order : strcmp(x->about.name, y->about.name);
     if (order)
         return order;
-    if (x->about.version != y->about.version)
+    if (is_numbered(x) != is_numbered(y))
+        return is_numbered(x) ? -1 : 1;
+    if (!is_numbered(x) && x->about.version != y->about.version)
         return x->about.version < y->about.version ? 1 : -1;
     return x->number < y->number ? 1 : -1;
 }
@@ -137,7 +147,14 @@ static void set_aside(struct archive *a, const struct archive_file *f, uint64_t 
              a->folder, aside, f->about.version, f->about.name, f->about.job, newer);
 }
 
-/* If a vector has several files, keep the one with the highest version. */
+/* Return true if a file is newer than the newest one before it in the order. */
+static bool is_newer(const struct archive_file *f, const struct archive_file *newest)
+{
+    return !is_numbered(f) && f->about.version > newest->about.version;
+}
+
+/* If a vector has several files, keep the newest one. If one of them was not numbered
+ * here, the version decides. */
 static void keep_newest(struct archive *a)
 {
     uint32_t n = 0;
@@ -145,13 +162,18 @@ static void keep_newest(struct archive *a)
     if (a->n)
         qsort(a->files, a->n, sizeof(*a->files), compare_files);
     for (uint32_t i = 0; i < a->n; i++) {
-        const struct archive_file *f = &a->files[i];
-        const struct trib_snapshot_about *last = n ? &a->files[n - 1].about : NULL;
-        if (last && archive_is_of(
-                        f, &(struct archive_key){last->owner, last->user, last->name}))
-            set_aside(a, f, last->version);
-        else
-            a->files[n++] = *f;
+        const struct archive_file f = a->files[i];
+        struct archive_file *last = n ? &a->files[n - 1] : NULL;
+        if (!last || !archive_is_of(&f, &(struct archive_key){last->about.owner,
+                                                              last->about.user,
+                                                              last->about.name})) {
+            a->files[n++] = f;
+        } else if (is_newer(&f, last)) {
+            set_aside(a, last, f.about.version);
+            *last = f;
+        } else {
+            set_aside(a, &f, last->about.version);
+        }
     }
     a->n = n;
 }

@@ -80,7 +80,7 @@ struct store_job {
     pthread_mutex_t mutex; /* guards the fields below */
     struct store_member *gone;
     bool ending;
-    bool closed; /* no rank can join any more */
+    bool closed; /* no further rank can join */
     char say[300];
     uint32_t n_here;
     uint32_t n_lost;

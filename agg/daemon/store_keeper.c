@@ -174,8 +174,9 @@ static trib_status_t make_room(struct store_keeper *keeper, uint32_t vector,
                              "a copy for a snapshot", err);
 }
 
-/* Copy the vector and queue it for the archive. Behind the snapshot of a store that has
- * replaced this one, it would overwrite that; behind tribctl forget, come back. */
+/* Copy the vector and queue it for the archive, unless the store was ended: the copy
+ * would overwrite the snapshot of a store that has replaced this one, or restore one
+ * that an operator has removed. */
 static void *copy(void *arg)
 {
     struct store_keeper *keeper = arg;

@@ -35,7 +35,8 @@ struct head {
     char job[TRIB_SNAPSHOT_TEXT_BYTES];
     char name[TRIB_SNAPSHOT_TEXT_BYTES];
     char rule[TRIB_STORE_RULE_TEXT_MAX + 4];
-    uint32_t zeros[4];
+    uint64_t number; /* of the file; 0: unknown */
+    uint64_t zeros;
     uint64_t body_digest;
     uint64_t head_digest; /* of all bytes before it */
 };
@@ -103,6 +104,11 @@ void trib_snapshot_copy(const struct trib_store_image *image,
     out += sizeof(head);
     memcpy(out, image->clock, image->ranks * sizeof(uint64_t));
     copy_elements(image, walk, out + image->ranks * sizeof(uint64_t));
+}
+
+void trib_snapshot_set_number(uint8_t *bytes, uint64_t number)
+{
+    memcpy(bytes + offsetof(struct head, number), &number, sizeof(number));
 }
 
 void trib_snapshot_seal(uint8_t *bytes, uint64_t n)
@@ -178,6 +184,7 @@ trib_status_t trib_snapshot_head(const uint8_t *bytes, uint64_t file_bytes,
     out->about.lasting = head.lasting;
     out->about.taken_s = head.taken_s;
     out->about.version = head.version;
+    out->about.number = head.number;
     memcpy(out->about.owner, head.owner, sizeof(head.owner));
     memcpy(out->about.user, head.user, sizeof(head.user));
     memcpy(out->about.job, head.job, sizeof(head.job));

@@ -34,6 +34,7 @@ struct trib_snapshot_about {
     char job[TRIB_SNAPSHOT_TEXT_BYTES]; /* for display */
     char name[TRIB_SNAPSHOT_TEXT_BYTES]; /* name of the vector */
     uint64_t version;
+    uint64_t number; /* of the file that it was written to; 0: unknown */
 };
 
 struct trib_snapshot {
@@ -57,6 +58,9 @@ uint64_t trib_snapshot_bytes(const struct trib_store_image *image);
 void trib_snapshot_copy(const struct trib_store_image *image,
                         const struct trib_snapshot_about *about,
                         struct trib_store_walk *walk, uint8_t *out);
+
+/** trib_snapshot_set_number - set the number of the file, before trib_snapshot_seal. */
+void trib_snapshot_set_number(uint8_t *bytes, uint64_t number);
 
 /** trib_snapshot_seal - add the digests. */
 void trib_snapshot_seal(uint8_t *bytes, uint64_t n);

@@ -342,6 +342,53 @@ TEST(test_forgotten_for_good)
     rig_close(&rig);
 }
 
+/* A forgotten snapshot that cannot be deleted does not take the place of a later one,
+ * although that has a lower version. A file that an operator has copied into the folder
+ * does, if it has a higher version. */
+TEST(test_forgotten_but_not_deleted)
+{
+    struct rig rig;
+    uint64_t removal;
+    char say[100];
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 40);
+    save(&rig, "ana");
+    const int at = rig.archive->folder_fd;
+    assert_int_equal(
+        linkat(at, "0000000000000001.snapshot", at, "0000000000000007.copy", 0), 0);
+    atomic_store(&refused, 0);
+    atomic_store(&refuses, true);
+    assert_true(archive_forget(rig.archive, "job", say, sizeof(say), &removal));
+    while (!atomic_load(&refused))
+        usleep(1000);
+    for (uint64_t version = 5; version < 7; version++) {
+        set(&rig, version);
+        save(&rig, "ana");
+    }
+    archive_close(rig.archive);
+    rig.archive = NULL;
+    atomic_store(&refuses, false);
+    for (int starts = 0; starts < 2; starts++) {
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), 6);
+    }
+    const int folder_fd = rig.archive->folder_fd;
+    assert_int_equal(renameat(folder_fd, "0000000000000007.copy", folder_fd,
+                              "0000000000000007.snapshot"),
+                     0);
+    for (int starts = 0; starts < 2; starts++) {
+        assert_status(check_again(&rig, 0, 0), TRIB_OK);
+        assert_int_equal(load(&rig, "ana"), 40);
+        set(&rig, 41);
+    }
+    save(&rig, "ana");
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), 41);
+    rig_close(&rig);
+}
+
 /* A file that cannot be deleted concerns only the removal that it belongs to. */
 TEST(test_forget_beside_another)
 {
