@@ -51,21 +51,22 @@ static void survive_fork(void)
 
 /* Events --------------------------------------------------------------------------- */
 
-/* Return the sink after this one, or the first. Sinks are inserted at the head and stay
- * while an event is being handled. */
+/* Let the sink after this one, or the first, handle the event. Others may be inserted
+ * at the head or removed meanwhile. */
 static struct verbs_event_sink *next_sink(struct verbs_adapter *a,
                                           struct verbs_event_sink *sink)
 {
     pthread_mutex_lock(&a->lock);
-    struct verbs_event_sink *next =
-        sink ? LIST_NEXT(sink, entry) : LIST_FIRST(&a->sinks);
+    assert(a->handling == sink);
+    a->handling = sink ? LIST_NEXT(sink, entry) : LIST_FIRST(&a->sinks);
+    struct verbs_event_sink *next = a->handling;
+    pthread_cond_broadcast(&a->handled);
     pthread_mutex_unlock(&a->lock);
     return next;
 }
 
 static void tell_all(struct verbs_adapter *a, const struct ibv_async_event *event)
 {
-    assert(a->is_reading);
     /* A sink that is inserted from now on finds `failed` set. */
     if (!event || event->event_type == IBV_EVENT_DEVICE_FATAL)
         a->failed = true;
@@ -73,25 +74,14 @@ static void tell_all(struct verbs_adapter *a, const struct ibv_async_event *even
         s->handle(s->arg, event);
 }
 
-static void set_reading(struct verbs_adapter *a, bool is_reading)
-{
-    pthread_mutex_lock(&a->lock);
-    a->is_reading = is_reading;
-    if (!is_reading)
-        pthread_cond_broadcast(&a->idle);
-    pthread_mutex_unlock(&a->lock);
-}
-
 static void read_event(struct verbs_adapter *a)
 {
     struct ibv_async_event event;
 
-    set_reading(a, true);
-    if (a->api.ibv_get_async_event(a->ibv, &event) == 0) {
-        tell_all(a, &event);
-        a->api.ibv_ack_async_event(&event);
-    }
-    set_reading(a, false);
+    if (a->api.ibv_get_async_event(a->ibv, &event) != 0)
+        return;
+    tell_all(a, &event);
+    a->api.ibv_ack_async_event(&event);
 }
 
 /* Run until `stop` is signalled. A failed descriptor is no longer polled. */
@@ -110,9 +100,7 @@ static void *reader_main(void *arg)
             read_event(a);
         if (fds[1].revents & (POLLERR | POLLNVAL)) {
             fds[1].fd = -1;
-            set_reading(a, true);
             tell_all(a, NULL);
-            set_reading(a, false);
         }
     }
     return NULL;
@@ -161,8 +149,8 @@ void trib_verbs_adapter_ignore(struct verbs_adapter *a, struct verbs_event_sink 
     if (!sink->listens)
         return;
     pthread_mutex_lock(&a->lock);
-    while (a->is_reading)
-        pthread_cond_wait(&a->idle, &a->lock);
+    while (a->handling == sink)
+        pthread_cond_wait(&a->handled, &a->lock);
     LIST_REMOVE(sink, entry);
     pthread_mutex_unlock(&a->lock);
     sink->listens = false;
@@ -194,7 +182,7 @@ static struct verbs_adapter *make(const struct trib_verbs_api *api,
     a->is_opening = true;
     a->stop = -1;
     pthread_mutex_init(&a->lock, NULL);
-    pthread_cond_init(&a->idle, NULL);
+    pthread_cond_init(&a->handled, NULL);
     return a;
 }
 
@@ -253,7 +241,7 @@ static void close_device(struct verbs_adapter *a)
         stop_reader(a);
     if (a->ibv)
         (void)a->api.ibv_close_device(a->ibv);
-    pthread_cond_destroy(&a->idle);
+    pthread_cond_destroy(&a->handled);
     pthread_mutex_destroy(&a->lock);
 }
 

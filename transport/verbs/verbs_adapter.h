@@ -68,8 +68,8 @@ struct verbs_adapter {
     LIST_HEAD(, verbs_domain) domains;
     LIST_HEAD(, verbs_event_sink) sinks;
     bool has_reader;
-    bool is_reading; /* an event is being handled: sinks must stay */
-    pthread_cond_t idle; /* is_reading is false again */
+    struct verbs_event_sink *handling; /* has an event now, and must stay; or NULL */
+    pthread_cond_t handled; /* `handling` is another one */
     pthread_t reader;
     int stop; /* eventfd */
 };
@@ -95,8 +95,8 @@ void trib_verbs_domain_close(struct verbs_adapter *a, struct verbs_domain *d);
  * if the thread cannot be started. */
 int trib_verbs_adapter_listen(struct verbs_adapter *a, struct verbs_event_sink *sink);
 
-/** trib_verbs_adapter_ignore - stop that; waits until the current event is handled. Has
- * no effect if the sink does not listen. */
+/** trib_verbs_adapter_ignore - stop that; waits while this sink, but not while another
+ * one, handles an event. Has no effect if the sink does not listen. */
 void trib_verbs_adapter_ignore(struct verbs_adapter *a, struct verbs_event_sink *sink);
 
 #endif

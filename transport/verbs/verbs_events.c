@@ -41,20 +41,14 @@ static void set_fault(struct verbs *v, const struct ibv_qp *qp, const char *text
     trib_verbs_wake_owner(v);
 }
 
-#define FAILED_QUEUE "a queue of this host's RDMA device has failed"
-
-/* Devices report the events of all their ports. */
-static bool is_other_port(const struct verbs *v, const struct ibv_async_event *event)
-{
-    return v->one_port && event->element.port_num != v->port_num;
-}
-
-/* Return the meaning of a port event, or NULL if it does not concern this transport. */
+/* Return the meaning of a port event, or NULL for other events. */
 static const char *port_text(enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_PORT_ACTIVE:
         return "is active";
+    case IBV_EVENT_PORT_ERR:
+        return "is down";
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
         return "has new addresses; existing connections keep the old ones";
@@ -69,17 +63,52 @@ static const char *port_text(enum ibv_event_type type)
     }
 }
 
-static void handle_async_event(struct verbs *v, const struct ibv_async_event *event)
+/* Return true if connections may use a port. Devices report the events of all ports. */
+static bool is_used(const struct verbs *v, int port)
 {
-    const char *text = port_text(event->event_type);
+    return port == v->port_num || (!v->one_port && !*v->no_rdmacm);
+}
 
-    assert(verbs_links_held(v));
-    if (text) {
-        if (!is_other_port(v, event))
-            trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s",
-                     event->element.port_num, v->device, text);
+static void log_port_event(const struct verbs *v, const struct ibv_async_event *event,
+                           const char *text)
+{
+    const int port = event->element.port_num;
+
+    if (!is_used(v, port))
         return;
+    if (event->event_type != IBV_EVENT_PORT_ERR)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs", "port %d of %s %s", port, v->device,
+                 text);
+    else
+        trib_log(
+            v->log, TRIB_LOG_WARN, "verbs",
+            "port %d of %s %s: peers are lost unless it comes back soon; check its "
+            "cable, its switch and ibv_devinfo",
+            port, v->device, text);
+}
+
+/* Return true if an event reports an error of this transport. */
+static bool is_fault(const struct verbs *v, const struct ibv_async_event *event)
+{
+    switch (event->event_type) {
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_FATAL:
+        return owner_of(v, event->element.qp);
+    case IBV_EVENT_CQ_ERR:
+        return event->element.cq == v->cq;
+    case IBV_EVENT_SRQ_ERR:
+        return event->element.srq == v->srq;
+    case IBV_EVENT_DEVICE_FATAL:
+        return true;
+    default: /* path migration, limits, work queues: unused here */
+        return false;
     }
+}
+
+static void record_fault(struct verbs *v, const struct ibv_async_event *event)
+{
+    assert(verbs_links_held(v));
     switch (event->event_type) {
     case IBV_EVENT_QP_ACCESS_ERR:
         set_fault(v, event->element.qp, "it wrote outside this rank's regions");
@@ -91,37 +120,32 @@ static void handle_async_event(struct verbs *v, const struct ibv_async_event *ev
         set_fault(v, event->element.qp,
                   "the device reported a fatal error of its queue pair");
         break;
-    case IBV_EVENT_CQ_ERR:
-        if (event->element.cq == v->cq)
-            trib_verbs_set_fault_all(v, FAILED_QUEUE);
-        break;
-    case IBV_EVENT_SRQ_ERR:
-        if (event->element.srq == v->srq)
-            trib_verbs_set_fault_all(v, FAILED_QUEUE);
-        break;
     case IBV_EVENT_DEVICE_FATAL:
         trib_verbs_set_fault_all(v, "this host's RDMA device has failed");
         break;
-    case IBV_EVENT_PORT_ERR:
-        if (!is_other_port(v, event))
-            trib_log(v->log, TRIB_LOG_WARN, "verbs",
-                     "port %d of %s is down: peers are lost unless it comes back soon; "
-                     "check its cable, its switch and ibv_devinfo",
-                     event->element.port_num, v->device);
-        break;
-    default: /* path migration, limits, work queues: unused here */
+    default:
+        trib_verbs_set_fault_all(v, "a queue of this host's RDMA device has failed");
         break;
     }
 }
 
-/* Called by the adapter's thread. */
+/*
+ * Called by the adapter's thread, for which all transports wait. So it takes `links`,
+ * which a thread may hold while the user's log function blocks, only for an error of
+ * this transport, and does not hold it while it logs.
+ */
 static void handle(void *arg, const struct ibv_async_event *event)
 {
+    const char *text = event ? port_text(event->event_type) : NULL;
     struct verbs *v = arg;
 
+    if (text)
+        log_port_event(v, event, text);
+    if (event && !is_fault(v, event))
+        return;
     pthread_mutex_lock(&v->links);
     if (event)
-        handle_async_event(v, event);
+        record_fault(v, event);
     else
         trib_verbs_set_fault_all(v, VERBS_DISAPPEARED);
     pthread_mutex_unlock(&v->links);

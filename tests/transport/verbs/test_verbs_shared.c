@@ -156,6 +156,145 @@ TEST(test_events_of_queues, clean, nothing_left)
     }
 }
 
+/* Transports do not wait for each other -------------------------------------------- */
+
+static bool await(_Atomic bool *flag)
+{
+    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+
+    while (!*flag && !trib_deadline_passed(until))
+        usleep(500);
+    return *flag;
+}
+
+struct closing {
+    struct pair *pair;
+    pthread_t thread;
+    _Atomic bool closed;
+};
+
+static void *close_main(void *arg)
+{
+    struct closing *c = arg;
+
+    pair_close(c->pair);
+    c->closed = true;
+    return NULL;
+}
+
+static void begin_close(struct closing *c, struct pair *pair)
+{
+    *c = (struct closing){.pair = pair};
+    assert_int_equal(pthread_create(&c->thread, NULL, close_main, c), 0);
+}
+
+struct gate {
+    _Atomic bool entered, opens;
+};
+
+/* A log function that blocks. */
+static void wait_at_gate(void *arg, trib_log_level_t level, const char *line)
+{
+    struct gate *gate = arg;
+
+    (void)level;
+    (void)line;
+    gate->entered = true;
+    while (!gate->opens)
+        usleep(500);
+}
+
+/* The log function of one communicator blocks on an event of the port. Others are
+ * opened and closed meanwhile. */
+TEST(test_blocked_log, clean, nothing_left)
+{
+    for (int i = 0; i < 2; i++) {
+        struct pair first, second, third;
+        struct pair *blocked = i ? &second : &first, *other = i ? &first : &second;
+        struct closing closing[2];
+        struct gate gate = {.entered = false};
+        (void)fake_verbs_reset();
+        open_pair(&first);
+        open_pair(&second);
+        blocked->log.fn = wait_at_gate;
+        blocked->log.arg = &gate;
+        fake_verbs_port(0, 1, false);
+        fake_verbs_port(0, 1, true);
+        assert_true(await(&gate.entered));
+        works(other);
+        works(blocked);
+        open_pair(&third);
+        works(&third);
+        begin_close(&closing[0], other);
+        begin_close(&closing[1], &third);
+        const bool closed = await(&closing[0].closed) && await(&closing[1].closed);
+        gate.opens = true;
+        for (int k = 0; k < 2; k++)
+            pthread_join(closing[k].thread, NULL);
+        assert_true(closed);
+        works(blocked);
+        pair_close(blocked);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* A thread of one transport holds its lock, as while the user's log function blocks.
+ * The queues of another one fail and are destroyed meanwhile. */
+TEST(test_busy_transport, clean, nothing_left)
+{
+    for (int i = 0; i < 4; i++) {
+        struct pair first, second;
+        struct pair *busy = i % 2 ? &second : &first, *hit = i % 2 ? &first : &second;
+        struct closing closing;
+        struct trib_event e;
+        (void)fake_verbs_reset();
+        open_pair(&first);
+        open_pair(&second);
+        for (int side = 0; side < 2; side++)
+            pthread_mutex_lock(&verbs_of(busy->t[side])->links);
+        fake_verbs_async_of(verbs_of(hit->t[1])->cq,
+                            i / 2 ? IBV_EVENT_CQ_ERR : IBV_EVENT_QP_FATAL);
+        const bool lost = pair_await(hit, 1, &e) == 1;
+        begin_close(&closing, hit);
+        const bool closed = await(&closing.closed);
+        for (int side = 0; side < 2; side++)
+            pthread_mutex_unlock(&verbs_of(busy->t[side])->links);
+        pthread_join(closing.thread, NULL);
+        assert_true(lost && closed);
+        assert_int_equal(e.kind, TRIB_EVENT_PEER_LOST);
+        works(busy);
+        pair_close(busy);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* The device reports events of all its ports. Connections by GIDs use only one. */
+TEST(test_unused_port, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs:connect=gid,reconnect=0",
+                                        "verbs:device=fake0:1,reconnect=0"};
+    struct pair pair;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        fake_verbs_reset()->ports = 2;
+        fake_verbs_port(0, 2, false);
+        pair_open(&pair, texts[i], texts[i]);
+        const int lines = pair.lines;
+        fake_verbs_port(0, 2, true);
+        fake_verbs_port(0, 2, false);
+        fake_verbs_port(0, 1, false);
+        fake_verbs_port(0, 1, true);
+        works(&pair);
+        while (fake_verbs_async_waits(0))
+            usleep(1000);
+        pair_close(&pair); /* waits for the logging thread */
+        contains(pair.logged, "port 1 of fake0 is active");
+        assert_int_equal(pair.lines, lines + 4); /* of both sides: down, active */
+    }
+}
+
+/* Failed devices ------------------------------------------------------------------ */
+
 /* A device that has failed is opened again for a new transport. */
 TEST(test_failed_device, clean, nothing_left)
 {
