@@ -91,10 +91,39 @@ static void clear(struct fake_hub *hub)
         hub->processes[i].next_due = UINT64_MAX;
 }
 
+/* A forked child has its own copy of a private hub, and no threads of its parent, of
+ * which another one may hold the lock. */
+static void lock_private(void)
+{
+    if (!is_shared)
+        fake_lock();
+}
+
+static void unlock_private(void)
+{
+    if (!is_shared)
+        fake_unlock();
+}
+
+static void begin_child(void)
+{
+    if (is_shared)
+        return;
+    init_mutex(&fake_hub->lock);
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    if (has_thread)
+        init_mutex(&fake_hub->processes[self].life);
+    has_thread = false;
+}
+
 static void stop_device(void);
 
 void fake_hub_reset(void)
 {
+    static bool is_prepared;
+
+    if (!is_prepared)
+        is_prepared = pthread_atfork(lock_private, unlock_private, begin_child) == 0;
     if (fake_hub)
         stop_device();
     if (!fake_hub)
@@ -361,23 +390,10 @@ static void *run_device(void *arg)
     return NULL;
 }
 
-/* A forked child has its own copy of a private hub, and no threads of its parent. */
-static void forget_thread(void)
-{
-    if (is_shared || !has_thread)
-        return;
-    has_thread = false;
-    init_mutex(&fake_hub->processes[self].life);
-}
-
 void fake_device_start(void)
 {
-    static bool is_prepared;
-
     if (has_thread || (!is_shared && !fake_hub->is_timed))
         return;
-    if (!is_prepared)
-        is_prepared = pthread_atfork(NULL, NULL, forget_thread) == 0;
     stops = false;
     has_thread =
         pthread_create(&thread, NULL, run_device, &fake_hub->processes[self]) == 0;
