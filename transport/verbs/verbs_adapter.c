@@ -165,7 +165,8 @@ static struct verbs_adapter *find(const struct ibv_device *device)
     struct verbs_adapter *a;
 
     LIST_FOREACH(a, &adapters, entry)
-    if (a->device == device && !a->error && !a->failed)
+    if (a->device == device && !a->error && !a->failed && a->uid == geteuid() &&
+        a->gid == getegid())
         return a;
     return NULL;
 }
@@ -179,6 +180,8 @@ static struct verbs_adapter *make(const struct trib_verbs_api *api,
         return NULL;
     a->api = *api;
     a->device = device;
+    a->uid = geteuid();
+    a->gid = getegid();
     a->is_opening = true;
     a->stop = -1;
     pthread_mutex_init(&a->lock, NULL);

@@ -12,7 +12,8 @@
  * or with another secret has another domain.
  *
  * An adapter whose device has failed keeps its users, but gets no new ones: the device
- * is opened again.
+ * is opened again. So it is after a change of the process's user or group: soft-RoCE
+ * posts requests by system calls, which the kernel then refuses on older descriptors.
  *
  * A forked child shares no adapter with its parent. It opens devices again; of its
  * parent's adapters it only frees its copy of the memory.
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "transport/verbs/verbs_dl_api.h"
 
@@ -57,6 +59,8 @@ struct verbs_adapter {
     /* all others: private to verbs_adapter.c */
     struct trib_verbs_api api;
     struct ibv_device *device;
+    uid_t uid; /* effective, when it was opened */
+    gid_t gid;
     /* guarded by the table's lock */
     unsigned users;
     bool is_opening;

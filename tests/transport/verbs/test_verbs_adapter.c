@@ -211,6 +211,33 @@ TEST(test_error, reset, all_closed)
     assert_int_equal(fake.closes, 1);
 }
 
+/* A process that changes its user or group opens the device again. */
+TEST(test_other_user, reset, all_closed)
+{
+    enum { NOBODY = 65534 };
+    struct verbs_adapter *of[5];
+
+    if (geteuid() != 0)
+        tribtest_skip("only root can change its user");
+    of[0] = trib_verbs_adapter_open(&api, &devices[0]);
+    assert_int_equal(setegid(NOBODY), 0);
+    of[1] = trib_verbs_adapter_open(&api, &devices[0]);
+    assert_int_equal(seteuid(NOBODY), 0);
+    of[2] = trib_verbs_adapter_open(&api, &devices[0]);
+    of[3] = trib_verbs_adapter_open(&api, &devices[0]);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(setegid(0), 0);
+    of[4] = trib_verbs_adapter_open(&api, &devices[0]);
+    assert_int_equal(fake.opens, 3);
+    assert_ptr_not_equal(of[1], of[0]);
+    assert_ptr_not_equal(of[2], of[1]);
+    assert_ptr_equal(of[3], of[2]);
+    assert_ptr_equal(of[4], of[0]);
+    for (int i = 0; i < 5; i++)
+        trib_verbs_adapter_close(of[i]);
+    assert_int_equal(fake.closes, 3);
+}
+
 /* Forks ---------------------------------------------------------------------------- */
 
 static _Atomic bool stops;
