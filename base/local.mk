@@ -26,6 +26,7 @@ libbase_la_SOURCES = \
 	base/log_pace.c base/log_pace.h \
 	base/log_write.c base/log_write.h \
 	base/minmax.h \
+	base/map_watch.c base/map_watch.h \
 	base/memfd.c base/memfd.h \
 	base/meminfo.c base/meminfo.h \
 	base/memlock.c base/memlock.h \
