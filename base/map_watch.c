@@ -25,15 +25,15 @@
 #define UFFD_FEATURE_EXACT_ADDRESS (1 << 11)
 #endif
 
-/* Linux 5.15 counts all pending changes at once, which trib_map_is_changing relies on.
- * No feature tells so; the last one tells of Linux 5.18. */
+/* trib_map_is_changing requires Linux 5.15, which counts pending changes. No feature
+ * indicates that; the last of these indicates Linux 5.18. */
 enum {
     EVENTS =
         UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP,
     NEEDED = EVENTS | UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_EXACT_ADDRESS,
 };
 
-/* Guarded by `life`; while the thread runs, it stays as it is. */
+/* Guarded by `life`; constant while the thread runs, except `users`. */
 static struct {
     int users;
     int fd; /* userfaultfd */

@@ -67,9 +67,10 @@ const char *trib_transport_absent(const char *name)
 
 #if HAVE_VERBS
 static const char *const passed_to_verbs[] = {
-    "device", "rails",       "gid",       "roce",        "connect",     "traffic_class",
-    "sl",     "pkey",        "hop_limit", "ack_timeout", "retry_count", "rnr_retry",
-    "qps",    "all_devices", "depth",     "receives",    "reconnect",   NULL};
+    "device",        "rails",     "gid",   "roce",        "connect",
+    "traffic_class", "sl",        "pkey",  "hop_limit",   "ack_timeout",
+    "retry_count",   "rnr_retry", "qps",   "all_devices", "depth",
+    "receives",      "reconnect", "cache", NULL};
 #endif
 
 /* Candidates for "auto", in order of cost. */

@@ -125,7 +125,7 @@ static void finish(struct trib_engine *e, trib_status_t status)
 
     assert(status != TRIB_OK || run->now.remaining == 0);
     run->payload_ops[0]->end(e, run);
-    trib_run_give_back(e, run, status != TRIB_OK);
+    trib_run_give_back(e, run, status != TRIB_OK && !trib_engine_await_quiet(e, run));
     e->head = run->now.next;
     if (!e->head)
         e->tail = NULL;

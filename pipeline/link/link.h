@@ -206,6 +206,7 @@ struct trib_link {
     bool dead; /* lost, and its process has ended */
     bool lives; /* lost because its connection was cut: its process still runs */
     bool continues; /* lost, and the peer has continued the job without this rank */
+    bool has_failed; /* the peer's communicator has: no further write of it arrives */
     bool reported_lost; /* another rank reported the peer as lost */
     bool gone_out; /* the peer announced that it is lost itself: it will end, and did
                     * not continue without this rank */

@@ -110,6 +110,46 @@ static bool may_lack_links(const struct trib_engine *e)
     return e->size == e->ranks || trib_engine_is_aggregator(e);
 }
 
+static struct trib_oob_notice failure_of(const struct trib_engine *e)
+{
+    struct trib_oob_notice n = {
+        .kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed, .lost = e->cause_lost};
+
+    assert(e->failed);
+    snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
+    return n;
+}
+
+/* Return true if neither writes of this peer to this rank's memory nor the opposite
+ * ones can be in flight. A failed peer posts its notice after all its writes. */
+static bool is_quiet(struct trib_engine *e, int peer)
+{
+    struct trib_link *l = &e->links[peer];
+
+    if (l->mapped || l->lost || !l->connected)
+        return true;
+    trib_engine_notice(e, peer);
+    return l->has_failed && !l->n_zcopies;
+}
+
+bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run)
+{
+    const struct trib_oob_notice n = failure_of(e);
+    const uint64_t until =
+        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_NOTIFY_MS : NOTIFY_MS);
+
+    while (run->now.borrowed[1]) {
+        bool quiet = true;
+        (void)retry_notices(e, &n);
+        for (uint32_t i = 0; i < run->program.n_neighbors; i++)
+            quiet &= is_quiet(e, run->program.neighbors[i].peer);
+        if (quiet || trib_deadline_passed(until))
+            return quiet;
+        sched_yield();
+    }
+    return false;
+}
+
 static void notify_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 {
     uint64_t until =
@@ -131,10 +171,7 @@ static void notify_rest(struct trib_engine *e, const struct trib_oob_notice *n)
 
 void trib_engine_notify_failure(struct trib_engine *e)
 {
-    struct trib_oob_notice n = {
-        .kind = TRIB_OOB_NOTICE_FAILED, .status = e->failed, .lost = e->cause_lost};
+    const struct trib_oob_notice n = failure_of(e);
 
-    assert(e->failed);
-    snprintf(n.text, sizeof(n.text), "%.199s", e->failure.text);
     notify_rest(e, &n);
 }

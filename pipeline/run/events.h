@@ -23,4 +23,12 @@ bool trib_engine_events(struct trib_engine *e);
  */
 void trib_engine_notify_failure(struct trib_engine *e);
 
+/**
+ * trib_engine_await_quiet - if peers write to memory that a failed run has borrowed,
+ * wait until no write between this rank and its neighbours is in flight.
+ *
+ * returns  false: some may be, without such memory or after a deadline as above
+ */
+bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run);
+
 #endif

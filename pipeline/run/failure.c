@@ -239,6 +239,7 @@ void trib_engine_notice(struct trib_engine *e, int peer)
         trib_engine_protocol(e, peer, "a notice of invalid kind or status");
         return;
     }
+    e->links[peer].has_failed |= n.kind != TRIB_OOB_NOTICE_WAITING;
     if (n.kind == TRIB_OOB_NOTICE_SURVIVOR) {
         take_report(e, peer, &n);
         return;

@@ -125,6 +125,9 @@ static struct trib_view written_to(struct trib_engine *e, struct trib_link *l,
                                    const struct trib_ref *ref)
 {
     assert(!l->mapped);
+    trib_engine_notice(e, l->peer); /* a failed peer takes its memory back soon */
+    if (e->failed)
+        return (struct trib_view){.base = NULL};
     if (!im && e->err->status == TRIB_ERR_PEER_LOST)
         import_failed(e, l->peer);
     if (!im)

@@ -54,6 +54,8 @@ int placed_run(struct ranks_self *self)
                                    .algorithm = p->algorithm);
     uint64_t before = copied(self);
     for (int round = 0; round < ROUNDS; round++) {
+        if (round == p->warm)
+            before = copied(self);
         for (size_t i = 0; i < p->count; i++)
             send[i] = element(self->rank, round, i);
         ranks_step(self, plan);

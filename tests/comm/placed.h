@@ -16,6 +16,7 @@ struct placed {
     bool near;         /* some peers are within load/store reach: they copy */
     bool unregistered; /* send is not registered, recv is */
     bool plain; /* neither: no memory is registered */
+    int warm; /* rounds after which a transport uses memory in place */
 };
 
 /** placed_run - a ranks_fn; arg is a struct placed. */

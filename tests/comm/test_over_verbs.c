@@ -5,32 +5,16 @@
  * limit is the kernel's.
  */
 #include <errno.h>
-#include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "pipeline/link/link.h"
 #include "tests/comm/messages.h"
 #include "tests/comm/placed.h"
 #include "tests/harness/fake_verbs.h"
+#include "tests/harness/limit_locked.h"
 #include "transport/multirail/multirail_wire.h"
 
 #define COUNT 100003
-
-/* Limit this process and its children; root could lock all memory. */
-static bool limit_locked(size_t bytes)
-{
-    const struct rlimit limit = {bytes, bytes};
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2];
-
-    if (syscall(SYS_capget, &head, data) != 0)
-        return false;
-    data[0].effective &= ~(1u << CAP_IPC_LOCK);
-    return syscall(SYS_capset, &head, data) == 0 &&
-           setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
-}
 
 static void sum(struct ranks_self *self, trib_comm_t *comm)
 {

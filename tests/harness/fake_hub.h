@@ -223,9 +223,12 @@ bool fake_writable(const struct ibv_mr *mr);
 struct fake_source {
     int process;
     const void *bytes; /* in this process's memory; NULL: at the request's address */
+    const struct ibv_mr *mr; /* of `bytes`; NULL: none */
 };
-/* Write the bytes of a request; false: its process has ended. */
-bool fake_put(const struct fake_source *source, void *to, const struct fake_request *r);
+/* Write the bytes of a request to an address of a region; false: its process has
+ * ended. */
+bool fake_put(const struct fake_source *source, const struct ibv_mr *to,
+              uint64_t address, const struct fake_request *r);
 void fake_memory_table(struct trib_verbs_api *api);
 void fake_memory_reset(void);
 

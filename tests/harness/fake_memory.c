@@ -11,6 +11,7 @@
 
 #include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
+#include "tests/harness/fake_pages.h"
 
 enum { SHORT = 256 }; /* bytes that are written by words */
 
@@ -21,6 +22,7 @@ struct mr {
     size_t map_len;
     int access;
     size_t pinned;
+    struct fake_pages *pages; /* real_pages */
     struct mr *next;
 };
 
@@ -140,10 +142,13 @@ static struct ibv_mr *insert(struct mr *mr, uint64_t iova, int access)
         mr->next = mrs;
         mrs = mr;
         fake_count(1);
+        fake_opts.regs++;
     }
     fake_unlock();
     if (fits)
         return &mr->base;
+    if (mr->pages)
+        fake_pages_unpin(mr->pages);
     free(mr);
     return NULL;
 }
@@ -168,6 +173,11 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len, uint64_
     }
     mr->base =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = ptr, .length = len};
+    mr->pages = fake_opts.real_pages ? fake_pages_pin(ptr, len) : NULL;
+    if (fake_opts.real_pages && !mr->pages) {
+        free(mr);
+        return NULL;
+    }
     return insert(mr, iova, access);
 }
 
@@ -221,6 +231,8 @@ int ibv_dereg_mr(struct ibv_mr *base)
     fake_unlock();
     if (((struct mr *)base)->mapped)
         munmap(((struct mr *)base)->mapped, ((struct mr *)base)->map_len);
+    if (((struct mr *)base)->pages)
+        fake_pages_unpin(((struct mr *)base)->pages);
     free(base);
     return 0;
 }
@@ -265,10 +277,20 @@ static void put(void *to, const void *from, size_t len)
     }
 }
 
-bool fake_put(const struct fake_source *source, void *to, const struct fake_request *r)
+bool fake_put(const struct fake_source *source, const struct ibv_mr *mr,
+              uint64_t address, const struct fake_request *r)
 {
+    const struct fake_pages *pages = ((const struct mr *)mr)->pages;
+    const struct fake_pages *from =
+        source->mr ? ((const struct mr *)source->mr)->pages : NULL;
+    void *to = fake_memory(mr, address);
     uint8_t word[SHORT];
 
+    if (pages && from && r->len > SHORT) {
+        if (!fake_pages_copy(pages, to, from, source->bytes, r->len))
+            fake_mistake("pinned pages cannot be copied");
+        return true;
+    }
     if (source->bytes) {
         put(to, source->bytes, r->len);
         return true;

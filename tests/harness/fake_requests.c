@@ -111,8 +111,7 @@ static enum ibv_wc_status write_to(struct fake_queue *to, const struct fake_requ
         raise_access_error(to);
         return IBV_WC_REM_ACCESS_ERR;
     }
-    return fake_put(source, fake_memory(mr, r->to), r) ? IBV_WC_SUCCESS
-                                                       : IBV_WC_RETRY_EXC_ERR;
+    return fake_put(source, mr, r->to, r) ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
 }
 
 static enum ibv_wc_status send_to(struct fake_queue *to, const struct fake_request *r,
@@ -128,8 +127,7 @@ static enum ibv_wc_status send_to(struct fake_queue *to, const struct fake_reque
         raise_access_error(to);
         return IBV_WC_REM_INV_REQ_ERR;
     }
-    return fake_put(source, fake_memory(mr, into->addr), r) ? IBV_WC_SUCCESS
-                                                            : IBV_WC_RETRY_EXC_ERR;
+    return fake_put(source, mr, into->addr, r) ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
 }
 
 static bool is_send(enum ibv_wr_opcode opcode)
@@ -219,13 +217,22 @@ static struct fake_request request_of(const struct fake_queue *qp,
     };
 }
 
+/* Return the region of a request's bytes, or NULL if they are not registered. */
+static const struct ibv_mr *region_of(const struct fake_queue *qp,
+                                      const struct fake_send *send)
+{
+    if (send->wr.num_sge == 0 || send->wr.send_flags & IBV_SEND_INLINE)
+        return NULL;
+    return fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
+}
+
 /* Return the bytes of a request, or NULL if they are not registered. */
 static const void *bytes_of(const struct fake_queue *qp, const struct fake_send *send)
 {
+    const struct ibv_mr *own = region_of(qp, send);
+
     if (send->wr.num_sge == 0 || send->wr.send_flags & IBV_SEND_INLINE)
         return send->bytes;
-    const struct ibv_mr *own =
-        fake_region(qp->base.pd, send->sge.lkey, send->sge.addr, send->sge.length);
     return own ? fake_memory(own, send->sge.addr) : NULL;
 }
 
@@ -252,7 +259,8 @@ static bool ends_at_down_port(struct fake_queue *qp, struct fake_send *send)
 static bool carry_out(struct fake_queue *qp, struct fake_send *send)
 {
     struct fake_queue *to = fake_find_queue(qp->remote);
-    const struct fake_source source = {.bytes = bytes_of(qp, send)};
+    const struct fake_source source = {.bytes = bytes_of(qp, send),
+                                       .mr = region_of(qp, send)};
     const struct fake_request r = request_of(qp, send);
     int status = fail_with;
 

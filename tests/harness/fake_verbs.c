@@ -371,6 +371,7 @@ struct fake_verbs_opts *fake_verbs_machine(void)
         .comp_vectors = 1,
         .max_srq_wr = 1 << 15,
         .max_qp_wr = 4096,
+        .fork_unneeded = true,
     };
     return &fake_opts;
 }

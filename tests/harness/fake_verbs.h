@@ -41,6 +41,9 @@ struct fake_verbs_opts {
     int reject; /* reason for rejecting connections; 0: accept them */
     int open_errno; /* of ibv_open_device; 0: succeed */
     int reg_errno; /* of ibv_reg_mr; 0: succeed */
+    bool real_pages; /* writes of more than 256 bytes go to the pages that a region had
+                      * when it was registered (fake_pages.h), in one process */
+    int regs; /* counts registrations */
     bool no_iova; /* the library has no ibv_reg_mr_iova */
     int dmabuf_errno; /* of ibv_reg_dmabuf_mr; 0: succeed; -1: an old library */
     int cq_errno; /* of ibv_create_cq */

@@ -18,7 +18,9 @@ check_tests += tests/transport/ucx/test_ucx tests/transport/ucx/test_ucx_proof
 endif
 if TRIB_VERBS
 check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto_verbs \
-	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_adapter tests/transport/verbs/test_verbs_conformance \
+	tests/transport/verbs/test_verbs tests/transport/verbs/test_verbs_adapter tests/transport/verbs/test_verbs_cache \
+	tests/transport/verbs/test_verbs_cache_limits \
+	tests/transport/verbs/test_verbs_conformance \
 	tests/transport/verbs/test_verbs_conformance_no_srq tests/transport/verbs/test_verbs_conformance_rails \
 	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
 	tests/transport/verbs/test_verbs_liveness \
@@ -31,7 +33,7 @@ fake_verbs_sources = tests/harness/fake_hub.h tests/harness/fake_async.c tests/h
 	tests/harness/fake_memory.c tests/harness/fake_places.c tests/harness/fake_ports.c \
 	tests/harness/fake_queue.h tests/harness/fake_queues.c tests/harness/fake_rdmacm.c \
 	tests/harness/fake_requests.c tests/harness/fake_srq.c tests/harness/fake_sysfs.c \
-	tests/harness/fake_verbs.c tests/harness/fake_verbs.h
+	tests/harness/fake_pages.c tests/harness/fake_pages.h tests/harness/fake_verbs.c tests/harness/fake_verbs.h
 tests_transport_auto_test_auto_verbs_SOURCES = tests/transport/auto/test_auto_verbs.c \
 	tests/transport/auto/auto_verbs_rig.h tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_auto_test_auto_mem_SOURCES = tests/transport/auto/test_auto_mem.c \
@@ -40,6 +42,10 @@ tests_transport_verbs_test_verbs_SOURCES = tests/transport/verbs/test_verbs.c te
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_connect_SOURCES = tests/transport/verbs/test_verbs_connect.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+verbs_cache_scene = tests/transport/pair.h tests/transport/verbs/verbs_cache_scene.h \
+	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_cache_SOURCES = tests/transport/verbs/test_verbs_cache.c $(verbs_cache_scene)
+tests_transport_verbs_test_verbs_cache_limits_SOURCES = tests/transport/verbs/test_verbs_cache_limits.c $(verbs_cache_scene)
 tests_transport_verbs_test_verbs_adapter_SOURCES = tests/transport/verbs/test_verbs_adapter.c
 tests_transport_verbs_test_verbs_shared_SOURCES = tests/transport/verbs/test_verbs_shared.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)

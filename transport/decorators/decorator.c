@@ -99,6 +99,18 @@ static trib_status_t fwd_reg_dmabuf(struct trib_transport *t,
     return inner_of(t)->ops->reg_dmabuf(inner_of(t), d, out);
 }
 
+static trib_status_t fwd_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                bool written, struct trib_region **out)
+{
+    return inner_of(t)->ops->borrow(inner_of(t), ptr, len, written, out);
+}
+
+static void fwd_give_back(struct trib_transport *t, struct trib_region *region,
+                          bool broken)
+{
+    inner_of(t)->ops->give_back(inner_of(t), region, broken);
+}
+
 static void fwd_release_pages(struct trib_transport *t, struct trib_region *region)
 {
     inner_of(t)->ops->release_pages(inner_of(t), region);
@@ -210,6 +222,8 @@ static const struct trib_transport_ops forward_ops = {
     .alloc_user = fwd_alloc_user,
     .reg = fwd_reg,
     .reg_dmabuf = fwd_reg_dmabuf,
+    .borrow = fwd_borrow,
+    .give_back = fwd_give_back,
     .release_pages = fwd_release_pages,
     .dereg = fwd_dereg,
     .export_region = fwd_export,
@@ -250,6 +264,10 @@ trib_status_t trib_decorate(const struct trib_decorator *decorator,
         return status;
     }
     assert(inner);
+    if (!inner->ops->borrow) {
+        w->ops.borrow = NULL;
+        w->ops.give_back = NULL;
+    }
     w->ops.name = inner->ops->name;
     w->ops.detail = inner->ops->detail;
     w->ops.devices = inner->ops->devices;

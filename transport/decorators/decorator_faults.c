@@ -221,6 +221,8 @@ trib_status_t trib_decorate_corrupt(const struct trib_transport_opts *opts,
     w->ops.alloc_user = corrupt_alloc_user;
     w->ops.reg = corrupt_reg;
     w->ops.reg_dmabuf = corrupt_reg_dmabuf;
+    w->ops.borrow = NULL; /* the bytes of each write must be known */
+    w->ops.give_back = NULL;
     w->ops.dereg = corrupt_dereg;
     w->ops.write = corrupt_write;
     w->ops.close = corrupt_close;

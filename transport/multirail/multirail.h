@@ -330,6 +330,10 @@ bool trib_multirail_import_later(struct multirail *r, int peer, unsigned rails);
 
 /* multirail_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_multirail);
+trib_status_t trib_multirail_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                    bool written, struct trib_region **out);
+void trib_multirail_give_back(struct trib_transport *t, struct trib_region *region,
+                              bool broken);
 void trib_multirail_pinned_limit(struct trib_transport *t, bool near,
                                  struct trib_pinned_limit *out);
 trib_status_t trib_multirail_reg_dmabuf(struct trib_transport *t,

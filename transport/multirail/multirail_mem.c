@@ -2,6 +2,7 @@
 /*
  * rails: memory. A region is registered with every inner transport.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "transport/multirail/multirail.h"
@@ -50,6 +51,54 @@ void trib_multirail_dereg(struct trib_transport *t, struct trib_region *opaque)
     for (int i = r->n - 1; i >= 0; i--) {
         if (region->inner[i])
             r->inner[i]->ops->dereg(r->inner[i], region->inner[i]);
+    }
+    forget(region);
+}
+
+/* Borrow through all rails, or through none. */
+trib_status_t trib_multirail_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                    bool written, struct trib_region **out)
+{
+    struct multirail *r = multirail_of(t);
+    struct multirail_region *region = NULL;
+    trib_status_t status = TRIB_OK;
+
+    for (int i = 0; i < r->n; i++) {
+        if (!r->inner[i]->ops->borrow)
+            return TRIB_ERR_UNSUPPORTED;
+    }
+    region = make(r);
+    if (!region)
+        return TRIB_ERR_NO_MEMORY;
+    region->ptr = ptr;
+    region->len = len;
+    /* Try all: some borrow memory only if they were asked before. */
+    for (int i = 0; i < r->n; i++) {
+        const trib_status_t one =
+            r->inner[i]->ops->borrow(r->inner[i], ptr, len, written, &region->inner[i]);
+        if (one == TRIB_OK)
+            continue;
+        region->inner[i] = NULL;
+        trib_error_clear(&r->inner_err[i]);
+        status = one;
+    }
+    *out = (struct trib_region *)region;
+    if (status != TRIB_OK)
+        trib_multirail_give_back(t, *out, false);
+    return status;
+}
+
+void trib_multirail_give_back(struct trib_transport *t, struct trib_region *opaque,
+                              bool broken)
+{
+    struct multirail *r = multirail_of(t);
+    struct multirail_region *region = (struct multirail_region *)opaque;
+
+    assert(region);
+    spoil(r, region);
+    for (int i = 0; i < r->n; i++) {
+        if (region->inner[i])
+            r->inner[i]->ops->give_back(r->inner[i], region->inner[i], broken);
     }
     forget(region);
 }

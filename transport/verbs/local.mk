@@ -10,6 +10,7 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_cm_thread.c \
 	transport/verbs/verbs_connect.c \
 	transport/verbs/verbs_adapter.c transport/verbs/verbs_adapter.h \
+	transport/verbs/verbs_cache.c transport/verbs/verbs_cache.h \
 	transport/verbs/verbs_cq.c \
 	transport/verbs/verbs_device.c \
 	transport/verbs/verbs_dl_api.c transport/verbs/verbs_dl_api.h \
@@ -17,6 +18,7 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs_error_text.c \
 	transport/verbs/verbs_events.c \
 	transport/verbs/verbs_gid_table.c \
+	transport/verbs/verbs_iova.c transport/verbs/verbs_iova.h \
 	transport/verbs/verbs_liveness.c \
 	transport/verbs/verbs_mr.c \
 	transport/verbs/verbs_multiport.c \

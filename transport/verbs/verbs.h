@@ -42,6 +42,7 @@ struct verbs_params {
     enum verbs_connect connect;
     struct verbs_traffic traffic;
     struct trib_net_ways ways;
+    int64_t cache; /* MiB of the cache of registrations */
     int64_t reconnect; /* 1: connections that fail are made again */
     int64_t all_devices; /* 1: net= selects addresses to listen at, but no devices */
 };
@@ -274,6 +275,11 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
 void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
                              struct trib_pinned_limit *out);
 TRIB_TRANSPORT_MEMORY(trib_verbs);
+/* Borrow memory for an operation through the cache of registrations. */
+trib_status_t trib_verbs_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                bool written, struct trib_region **out);
+void trib_verbs_give_back(struct trib_transport *t, struct trib_region *region,
+                          bool broken);
 trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
                                     const struct trib_dmabuf *d,
                                     struct trib_region **out);

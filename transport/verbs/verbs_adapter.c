@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/wait.h"
+#include "transport/verbs/verbs_cache.h"
 
 /* The lock is never held while the device is used or a sink is called, so a fork waits
  * only briefly. */
@@ -325,10 +326,13 @@ struct verbs_domain *trib_verbs_domain_open(struct verbs_adapter *a,
 void trib_verbs_domain_close(struct verbs_adapter *a, struct verbs_domain *d)
 {
     pthread_mutex_lock(&a->lock);
-    if (--d->users == 0) {
+    const bool is_last = --d->users == 0;
+    if (is_last)
         LIST_REMOVE(d, entry);
-        (void)a->api.ibv_dealloc_pd(d->pd);
-        free(d);
-    }
     pthread_mutex_unlock(&a->lock);
+    if (!is_last)
+        return;
+    trib_verbs_cache_forget(&a->api, d);
+    (void)a->api.ibv_dealloc_pd(d->pd);
+    free(d);
 }

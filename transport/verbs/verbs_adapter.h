@@ -42,6 +42,9 @@ struct verbs_domain {
     struct verbs_trust trust;
     unsigned users;
     LIST_ENTRY(verbs_domain) entry;
+    /* private to verbs_cache.c */
+    bool is_watched;
+    const char *unwatched; /* why memory cannot be watched; or NULL */
 };
 
 /* A receiver of asynchronous events. */
@@ -92,7 +95,7 @@ struct verbs_domain *trib_verbs_domain_open(struct verbs_adapter *a,
                                             const struct verbs_trust *trust);
 
 /** trib_verbs_domain_close - end a use. The last one requires that the objects of the
- * domain are destroyed. */
+ * domain are destroyed, and ends its cache of registrations. */
 void trib_verbs_domain_close(struct verbs_adapter *a, struct verbs_domain *d);
 
 /** trib_verbs_adapter_listen - pass all events from now on to a sink. Return an errno

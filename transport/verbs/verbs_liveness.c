@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_cache.h"
 
 enum {
     IN_FLIGHT_MS = 50, /* for data in flight from a dead peer */
@@ -61,6 +62,7 @@ void trib_verbs_tick(struct verbs *v)
     uint64_t due = trib_peer_liveness_due(&v->stops_at);
     char why[TRIB_WHY_MAX];
 
+    trib_verbs_cache_tidy(&v->api); /* unmapped memory is pinned until then */
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
         if (p->base.state != TRIB_PEER_CONNECTED)

@@ -2,11 +2,8 @@
 /*
  * verbs: memory. Regions are registered with the adapter and pinned by the kernel.
  *
- * Peers address a region by its iova, which the blob carries. The iova is not an
- * address of this process. The iova of the first byte is its offset in its page, as
- * kernel and adapters require. From 2 MiB on it is the offset in a 2 MiB page, so that
- * the adapter can use large pages. Libraries without ibv_reg_mr_iova only accept
- * addresses; the iova is the address then.
+ * Peers address a region by its iova, which the blob carries (verbs_iova.c). Borrowed
+ * regions share the registrations of the cache (verbs_cache.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +13,16 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memlock.h"
 #include "base/text.h"
 #include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_cache.h"
+#include "transport/verbs/verbs_iova.h"
 
 #define PAGE ((size_t)4096)
-#define HUGE ((size_t)2 << 20)
+
+enum { BORROW_MIN = 256 << 10 }; /* bytes: copying less costs as little as looking */
 
 static size_t whole_pages(size_t len)
 {
@@ -37,6 +38,8 @@ void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
 
     (void)near;
     v->api.memlock(&lock);
+    if (lock.limited && trib_verbs_cache_trim(&v->api))
+        v->api.memlock(&lock);
     *out = (struct trib_pinned_limit){.bytes = trib_memlock_left(&lock),
                                       .cure = TRIB_MEMLOCK_CURE};
     if (lock.limited)
@@ -52,6 +55,8 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
     char has[24], wants[24], holds[24];
 
     v->api.memlock(&lock);
+    if (len > trib_memlock_left(&lock) && trib_verbs_cache_trim(&v->api))
+        v->api.memlock(&lock);
     if (len <= trib_memlock_left(&lock))
         return TRIB_OK;
     return trib_fail(
@@ -63,15 +68,6 @@ static trib_status_t check_limit(struct verbs *v, size_t len)
 }
 
 enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
-
-static uint64_t iova_of(const void *ptr, size_t len)
-{
-    const long page = sysconf(_SC_PAGESIZE);
-    const size_t unit = len >= HUGE || page <= 0 ? HUGE : (size_t)page;
-
-    assert(ptr && len > 0);
-    return (uintptr_t)ptr % unit;
-}
 
 /* Make a region. Takes ownership of the mr. */
 static trib_status_t add_region(struct verbs *v, struct verbs_region known,
@@ -91,17 +87,6 @@ static trib_status_t add_region(struct verbs *v, struct verbs_region known,
     return TRIB_OK;
 }
 
-/* Register with a page offset as iova if the library supports it. */
-static struct ibv_mr *register_one(struct verbs *v, void *ptr, size_t len,
-                                   uint64_t *iova)
-{
-    *iova = iova_of(ptr, len);
-    if (v->api.ibv_reg_mr_iova)
-        return v->api.ibv_reg_mr_iova(v->pd, ptr, len, *iova, ACCESS);
-    *iova = (uintptr_t)ptr;
-    return v->api.ibv_reg_mr(v->pd, ptr, len, ACCESS);
-}
-
 trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
                              struct trib_region **out)
 {
@@ -117,7 +102,9 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     if (status != TRIB_OK)
         return status;
     uint64_t iova;
-    struct ibv_mr *mr = register_one(v, ptr, len, &iova);
+    struct ibv_mr *mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, ACCESS, &iova);
+    if (!mr && trib_verbs_cache_trim(&v->api))
+        mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, ACCESS, &iova);
     if (mr)
         return add_region(
             v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
@@ -154,7 +141,7 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
         return trib_fail(v->err, TRIB_ERR_UNSUPPORTED,
                          "verbs: libibverbs cannot register a dma-buf: install "
                          "rdma-core 34 or later");
-    const uint64_t iova = iova_of(d->ptr, d->len);
+    const uint64_t iova = trib_verbs_iova(d->ptr, d->len);
     struct ibv_mr *mr =
         v->api.ibv_reg_dmabuf_mr(v->pd, d->offset, d->len, iova, d->fd, ACCESS);
     if (mr)
@@ -195,10 +182,27 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
     return TRIB_OK;
 }
 
+static struct verbs_cache_owner owner_of(struct verbs *v)
+{
+    return (struct verbs_cache_owner){
+        .api = &v->api, .domain = v->domain, .user = v->cfg, .most = v->cache_bytes};
+}
+
+/* broken: writes of peers may be in flight. */
+static void unregister(struct verbs *v, struct verbs_region *region, bool broken)
+{
+    const struct verbs_cache_owner owner = owner_of(v);
+
+    if (region->cached)
+        trib_verbs_cache_put(&owner, region->cached, broken && !region->is_closed);
+    else
+        (void)v->api.ibv_dereg_mr(region->mr);
+}
+
 static void forget(struct verbs *v, struct verbs_region *region, bool deregister)
 {
     if (deregister)
-        (void)v->api.ibv_dereg_mr(region->mr);
+        unregister(v, region, true);
     LIST_REMOVE(region, entry);
     if (region->mapped)
         munmap(region->ptr, region->mapped);
@@ -214,6 +218,60 @@ void trib_verbs_dereg(struct trib_transport *t, struct trib_region *opaque)
     if (verbs_is_ours(v))
         trib_verbs_flush(v); /* the list may name the region */
     forget(v, (struct verbs_region *)opaque, verbs_is_ours(v));
+}
+
+static void log_unwatched(struct verbs *v, const char *why)
+{
+    if (!v->cache_logged)
+        trib_log(v->log, TRIB_LOG_INFO, "verbs",
+                 "some memory of operations is copied instead of registered: %s", why);
+    v->cache_logged = true;
+}
+
+trib_status_t trib_verbs_borrow(struct trib_transport *t, void *ptr, size_t len,
+                                bool written, struct trib_region **out)
+{
+    struct verbs *v = verbs_of(t);
+    const struct verbs_cache_owner owner = owner_of(v);
+    const char *why;
+
+    assert(ptr && len <= UINTPTR_MAX - (uintptr_t)ptr);
+    if (len < BORROW_MIN || !v->cache_bytes || !verbs_is_ours(v))
+        return TRIB_ERR_UNSUPPORTED;
+    struct verbs_cached *c = trib_verbs_cache_get(&owner, ptr, len, written, &why);
+    if (why)
+        log_unwatched(v, why);
+    struct verbs_region *region = c ? calloc(1, sizeof(*region)) : NULL;
+    if (c && !region)
+        trib_verbs_cache_put(&owner, c, false);
+    if (!region)
+        return c ? TRIB_ERR_NO_MEMORY : TRIB_ERR_UNSUPPORTED;
+    *region =
+        (struct verbs_region){.mr = c->mr,
+                              .lkey = c->mr->lkey,
+                              .ptr = ptr,
+                              .iova = c->iova + (uint64_t)((uint8_t *)ptr - c->ptr),
+                              .len = len,
+                              .cached = c,
+                              .is_closed = !written};
+    LIST_INSERT_HEAD(&v->regions, region, entry);
+    *out = (struct trib_region *)region;
+    return TRIB_OK;
+}
+
+void trib_verbs_give_back(struct trib_transport *t, struct trib_region *opaque,
+                          bool broken)
+{
+    struct verbs *v = verbs_of(t);
+    struct verbs_region *region = (struct verbs_region *)opaque;
+
+    assert(region);
+    if (verbs_is_ours(v)) {
+        trib_verbs_flush(v); /* the list may name the region */
+        unregister(v, region, broken);
+    }
+    LIST_REMOVE(region, entry);
+    free(region);
 }
 
 trib_status_t trib_verbs_export(struct trib_transport *t,

@@ -29,6 +29,7 @@ enum {
     MESSAGES_OTHER = 8, /* of one peer, besides frames: credits, notices, adverts */
     INLINE_BYTES = 256, /* requested; up to this size writes are posted inline */
     TABLE_MIN = 64,
+    CACHE_MAX = 1 << 30, /* MiB */
 };
 
 static trib_status_t parse_connect(const char *text, enum verbs_connect *out,
@@ -76,6 +77,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "qps", .min = 1, .max = MULTIRAIL_MAX, .value = &s->qps},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "reconnect", .max = 1, .value = &s->reconnect},
+        {.name = "cache", .max = CACHE_MAX, .value = &s->cache},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
         {.name = "all_devices", .max = 1, .value = &s->all_devices},
         {.name = "traffic_class", .max = 255, .value = &s->traffic.traffic_class},
@@ -95,6 +97,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .gid = -1,
                                .watch = 1,
                                .reconnect = 1,
+                               .cache = -1,
                                .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
@@ -132,6 +135,16 @@ static uint32_t receives_for(int size, int window)
                               : (uint32_t)n;
 }
 
+/* By default the cache may pin a quarter of this host's memory. */
+static size_t cache_bytes(int64_t mib)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    if (mib >= 0)
+        return (size_t)mib << 20;
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : 0;
+}
+
 static trib_status_t load(struct verbs *v)
 {
     char why[200];
@@ -144,9 +157,15 @@ static trib_status_t load(struct verbs *v)
             "verbs: %s; install rdma-core's libraries (Debian: libibverbs1, "
             "librdmacm1, ibverbs-providers)",
             why);
-    /* Registered pages must stay valid after a fork. New kernels guarantee that. */
-    if (!v->api.ibv_is_fork_initialized ||
-        v->api.ibv_is_fork_initialized() == IBV_FORK_DISABLED) {
+    /* Registered pages must stay valid after a fork. New kernels guarantee that. With
+     * older ones, libibverbs withholds them from children, which need the program's
+     * memory: it is not registered then. */
+    const enum ibv_fork_status forks = v->api.ibv_is_fork_initialized
+                                           ? v->api.ibv_is_fork_initialized()
+                                           : IBV_FORK_DISABLED;
+    if (forks != IBV_FORK_UNNEEDED)
+        v->cache_bytes = 0;
+    if (forks == IBV_FORK_DISABLED) {
         errno = v->api.ibv_fork_init();
         if (errno)
             trib_log(v->log, TRIB_LOG_INFO, "verbs",
@@ -182,6 +201,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->reach_ms = (int)s->reach_ms;
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
+    v->cache_bytes = cache_bytes(s->cache);
     v->connect = s->connect;
     v->traffic = s->traffic;
     trib_verbs_set_choice(v, s);

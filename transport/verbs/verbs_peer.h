@@ -60,6 +60,8 @@ struct verbs_region {
     uint64_t iova; /* address of the first byte in requests: see verbs_mr.c */
     size_t len;
     size_t mapped; /* bytes mapped by alloc; 0: the caller's memory */
+    struct verbs_cached *cached; /* borrowed; or NULL */
+    bool is_closed; /* peers do not write to it */
     LIST_ENTRY(verbs_region) entry;
 };
 
@@ -293,6 +295,9 @@ struct verbs {
     struct verbs_trust trust;
     struct verbs_domain *domain;
     struct ibv_pd *pd; /* of `domain` */
+    size_t cache_bytes; /* that the process's cache of registrations may pin; 0: not
+                         * used */
+    bool cache_logged; /* why some memory is not registered */
     struct verbs_event_sink sink;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums in memory of malloc over verbs, which registers it. The device in memory keeps
+ * the pages that were registered, so an outdated registration gives wrong sums.
+ */
+#include <sys/mman.h>
+
+#include "base/map_watch.h"
+#include "tests/comm/placed.h"
+#include "tests/harness/fake_pages.h"
+#include "tests/harness/fake_verbs.h"
+
+static void ignore(uintptr_t begin, uintptr_t end)
+{
+    (void)begin, (void)end;
+}
+
+static struct fake_verbs_opts *reset_with_pages(void)
+{
+    const char *why = trib_map_watch_start(ignore);
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    if (why)
+        tribtest_skip(why);
+    trib_map_watch_stop();
+    if (!fake_pages_work())
+        tribtest_skip("no io_uring");
+    fake->real_pages = true;
+    return fake;
+}
+
+/* From the third round on at the latest, nothing is copied; one more for each rail. */
+TEST(test_memory_of_malloc)
+{
+    static const struct {
+        const char *config;
+        int devices;
+    } cases[] = {{"transport=verbs", 1},
+                 {"transport=verbs", 2},
+                 {"transport=verbs:qps=2", 1},
+                 {"transport=verbs+trace", 1},
+                 {"transport=auto:ranks_per_host=1", 1}};
+
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        struct placed p = {.algorithm = "ring",
+                           .count = 12 * 16384,
+                           .plain = true,
+                           .warm = 4,
+                           .in_place = i % 2 == 1};
+        struct ranks_job job = {.size = 3,
+                                .threads = true,
+                                .fn = placed_run,
+                                .arg = &p,
+                                .config = cases[i / 2].config};
+        reset_with_pages()->devices = cases[i / 2].devices;
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+enum { PART = 70001, ROUNDS = 12 };
+
+static float value_of(int rank, int round, size_t i)
+{
+    return (float)((i * 7 + (size_t)round * 13) % 512 + (size_t)rank);
+}
+
+static void expect_sum(struct ranks_self *self, const float *x, size_t first, size_t n,
+                       int round)
+{
+    for (size_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int r = 0; r < self->size; r++)
+            sum += value_of(r, round, first + i);
+        if (x[i] != sum)
+            ranks_die(self, "round %d: element %zu is %g, not %g", round, first + i,
+                      (double)x[i], (double)sum);
+    }
+}
+
+static void expect_parts(struct ranks_self *self, const float *x, int round, bool all)
+{
+    for (int r = 0; r < self->size; r++)
+        for (size_t i = 0; i < PART; i++) {
+            const int from = all ? r : self->rank;
+            const size_t at = all ? i : (size_t)r * PART + i;
+            if (x[(size_t)r * PART + i] != value_of(from, round, at))
+                ranks_die(self, "round %d: part %d: element %zu is %g", round, r, i,
+                          (double)x[(size_t)r * PART + i]);
+        }
+}
+
+static void fill(struct ranks_self *self, float *x, size_t n, int round)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = value_of(self->rank, round, i);
+}
+
+static void *take(size_t bytes, void *at)
+{
+    return mmap(at, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+static void each_collective(struct ranks_self *self, float *a, float *b, int round)
+{
+    trib_comm_t *c = self->comm;
+    const size_t all = (size_t)self->size * PART;
+
+    fill(self, a, all, round);
+    ranks_ok(self, trib_allreduce(c, a, b, all, TRIB_F32, TRIB_SUM));
+    expect_sum(self, b, 0, all, round);
+    ranks_ok(self, trib_allreduce(c, NULL, a, all, TRIB_F32, TRIB_SUM));
+    expect_sum(self, a, 0, all, round);
+    fill(self, a, PART, round);
+    ranks_ok(self, trib_allgather(c, a, b, PART, TRIB_F32));
+    expect_parts(self, b, round, true);
+    fill(self, a, all, round);
+    ranks_ok(self, trib_reduce_scatter(c, a, b, PART, TRIB_F32, TRIB_SUM));
+    expect_sum(self, b, (size_t)self->rank * PART, PART, round);
+    if (self->rank == 1)
+        for (size_t i = 0; i < all; i++)
+            b[i] = value_of(1, round, i);
+    ranks_ok(self, trib_broadcast(c, b, all, TRIB_F32, 1));
+    for (size_t i = 0; i < all; i++)
+        ranks_assert(self, b[i] == value_of(1, round, i));
+    float *sums = self->rank ? NULL : b;
+    ranks_ok(self, trib_reduce(c, a, sums, all, TRIB_F32, TRIB_SUM, 0));
+    if (self->rank == 0)
+        expect_sum(self, b, 0, all, round);
+}
+
+/* Buffers are unmapped and mapped again at the same addresses, at other times on each
+ * rank, so some ranks use slots while others do not. */
+static int come_and_go(struct ranks_self *self)
+{
+    const size_t bytes = (size_t)self->size * PART * sizeof(float) + 100;
+    uint8_t *p[2] = {take(bytes, NULL), take(bytes, NULL)};
+
+    for (int round = 0; round < ROUNDS; round++) {
+        each_collective(self, (float *)(void *)(p[0] + 12),
+                        (float *)(void *)(p[1] + 4 * (round / 6)), round);
+        for (int i = 0; i < 2; i++)
+            if ((round + self->rank + i) % 4 == 0)
+                ranks_assert(self, take(bytes, p[i]) == p[i]);
+    }
+    munmap(p[0], bytes);
+    munmap(p[1], bytes);
+    return 0;
+}
+
+TEST(test_comes_and_goes)
+{
+    static const char *const configs[] = {
+        "transport=verbs", "transport=verbs:qps=2", "transport=verbs:cache=1",
+        "transport=auto:ranks_per_host=1", "transport=verbs;check=sum"};
+
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        struct ranks_job job = {.size = 3,
+                                .threads = true,
+                                .seconds = 120,
+                                .fn = come_and_go,
+                                .config = configs[i]};
+        (void)reset_with_pages();
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
+/* After a failure nothing writes to the memory, and the ranks continue together. */
+static int fail_and_go_on(struct ranks_self *self)
+{
+    const size_t n = 1 << 20;
+    float *x = take(n * sizeof(*x), NULL);
+    trib_comm_t *rest;
+    trib_status_t status = TRIB_OK;
+
+    for (int round = 0; status == TRIB_OK; round++) {
+        fill(self, x, n, round);
+        if (round == 5 && self->rank == 1)
+            ranks_ok(self, trib_comm_abort(self->comm, "a test"));
+        status = trib_allreduce(self->comm, NULL, x, n, TRIB_F32, TRIB_SUM);
+    }
+    memset(x, 0x55, n * sizeof(*x));
+    usleep(20000);
+    for (size_t i = 0; i < n * sizeof(*x); i++)
+        ranks_assert(self, ((const uint8_t *)x)[i] == 0x55);
+    ranks_ok(self, trib_comm_shrink(self->comm, &rest));
+    ranks_assert(self, trib_size(rest) == self->size);
+    for (int round = 0; round < 4; round++) {
+        fill(self, x, n, round);
+        ranks_ok(self, trib_allreduce(rest, NULL, x, n, TRIB_F32, TRIB_SUM));
+        expect_sum(self, x, 0, n, round);
+    }
+    ranks_ok(self, trib_free_comm(rest));
+    munmap(x, n * sizeof(*x));
+    return 0;
+}
+
+TEST(test_failure)
+{
+    for (int i = 0; i < 4; i++) {
+        struct ranks_job job = {.size = 3,
+                                .threads = true,
+                                .seconds = 120,
+                                .fn = fail_and_go_on,
+                                .config = i % 2 ? "transport=verbs:qps=2"
+                                                : "transport=verbs"};
+        reset_with_pages()->delay_us = i < 2 ? 300 : 0;
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
