@@ -235,8 +235,7 @@ static void run_pins(const char *config, int size, uint64_t most)
         assert_int_equal(p.slot_bytes[r], trib_arena_heads(size) + p.peers[r] * edge);
         sum += p.slot_bytes[r];
     }
-    const size_t boards =
-        (2 * (size_t)size * sizeof(struct multirail_board) + 4095) & ~(size_t)4095;
+    const size_t boards = (multirail_region_bytes(size) + 4095) & ~(size_t)4095;
     assert_int_equal(p.pinned, sum + (size_t)size * boards);
     assert_int_equal(fake_verbs_pinned(), 0);
     printf("# %d ranks have registered %zu KiB, %zu each; for all edges %zu each\n",

@@ -23,6 +23,11 @@ for devices in 1 2 4; do
     right "four hosts with $devices devices each" 4
 done
 
+fabric_open hosts=3 devices=8 || exit 1
+TRIB_TRANSPORT=verbs:rails=8 right "three hosts with 8 rails" 3
+[ "$(fabric_show | grep -c '^qp .*: host 0 device 7 port 1 to host 1 device 7 port 1 ')" -ge 1 ]
+result $? "the eighth rail is connected"
+
 fabric_open hosts=2 devices=2 ports=2 device=1 name=mlx5_1 numa_node=1 host=1 port=2 pkeys=0xffff,0x8001 || exit 1
 right "two devices of two ports" 2
 fabric_show >"$said"

@@ -336,12 +336,11 @@ static void run_ucx(struct edits *all)
 /* Append a record of a rank with two devices, as multirail writes it. */
 static uint16_t put_record(uint8_t *bytes, uint16_t at, const void *what, uint16_t len)
 {
-    const struct multirail_record head = {(uint8_t)len, (uint8_t)(len >> 8),
-                                          (uint8_t)len, (uint8_t)(len >> 8)};
+    const struct multirail_bytes record = {what, len}, zeros = {NULL, 0};
+    size_t end = at;
 
-    memcpy(bytes + at, &head, sizeof(head));
-    memcpy(bytes + at + sizeof(head), what, len);
-    return (uint16_t)(at + sizeof(head) + len);
+    need(trib_multirail_put(bytes, TRIB_BLOB_MAX * 4, &end, record, zeros));
+    return (uint16_t)end;
 }
 
 static void make_verbs(struct trib_address *address, struct trib_blob *blob)

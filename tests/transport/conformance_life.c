@@ -33,7 +33,7 @@
 #define HEARTBEATS_MS 700
 
 /* The most rails of a row: notes go over them in turn. */
-#define RAILS_AT_MOST 3
+#define RAILS_AT_MOST 8
 
 static double ms_since(uint64_t start)
 {

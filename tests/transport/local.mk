@@ -66,7 +66,7 @@ tests_transport_verbs_test_verbs_traffic_SOURCES = tests/transport/verbs/test_ve
 tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_verbs_liveness.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_failback_SOURCES = tests/transport/verbs/test_verbs_failback.c tests/transport/pair.h \
-	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+	tests/transport/verbs/failback_rig.h tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_verbs_multiport.c \
 	tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_select_SOURCES = tests/transport/verbs/test_verbs_select.c \

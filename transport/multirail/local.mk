@@ -7,6 +7,7 @@ libtransport_la_SOURCES += \
 	transport/multirail/multirail_failback.c \
 	transport/multirail/multirail_failover.c \
 	transport/multirail/multirail_mem.c \
+	transport/multirail/multirail_record.c \
 	transport/multirail/multirail_reorder.c \
 	transport/multirail/multirail_send.c \
 	transport/multirail/multirail_timeout.c \

@@ -179,12 +179,11 @@ static trib_status_t make_board(struct multirail *r)
     struct trib_region *region;
     void *boards;
     trib_status_t status = trib_multirail_alloc(
-        &r->base, 2 * (size_t)r->size * sizeof(struct multirail_board), &boards,
-        &region);
+        &r->base, multirail_region_bytes(r->size), &boards, &region);
 
     if (status != TRIB_OK)
         return status;
-    r->boards = boards;
+    r->boards = (struct multirail_board *)((uint8_t *)boards + MULTIRAIL_BOARDS_AT);
     r->board = (struct multirail_region *)region;
     return TRIB_OK;
 }
@@ -241,6 +240,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     r->same_net = plan->same_net;
     r->revive = plan->revive;
     r->sever = plan->sever;
+    r->shorten = plan->shorten;
     r->reach_ms = plan->reach_ms;
     r->log = opts->log;
     r->err = opts->err;
@@ -447,6 +447,7 @@ static const struct trib_transport_text texts[] = {
     {"rails:n=2,over=tcp+trace+delay:us=100", 0},
     {"rails:n=2,over=loop", TRIB_TEXT_THREADS},
     {"rails:n=3,over=loop", TRIB_TEXT_THREADS},
+    {"rails:n=8,over=loop", TRIB_TEXT_THREADS},
     {NULL, 0},
 };
 

@@ -36,8 +36,8 @@
 
 #define MULTIRAIL_LOG 256u /* writes to a peer that may have to be repeated */
 #define MULTIRAIL_LABEL 48
-#define MULTIRAIL_NO_MARK UINT8_MAX
-#define MULTIRAIL_NOT_SAID UINT8_MAX
+#define MULTIRAIL_NO_MARK UINT16_MAX
+#define MULTIRAIL_NOT_SAID UINT16_MAX
 
 /* The token of a caller's write is its index in the log, with the epoch in the upper
  * bits. A probe has the index MULTIRAIL_PROBE in every epoch. */
@@ -70,6 +70,8 @@ struct multirail_plan {
     enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
     /* End a connection without a notice to the peer. NULL if `revive` is. */
     void (*sever)(struct trib_transport *inner, int peer);
+    /* Let the inner's address be shorter; false: it cannot. NULL: it never can. */
+    bool (*shorten)(struct trib_transport *inner);
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
     int reach_ms;
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL]; /* "mlx5_0" */
@@ -127,9 +129,9 @@ struct multirail_rail {
     uint64_t done; /* entries below this number that used the rail are done */
     uint32_t unsignalled;
     struct multirail_fifo early; /* arrivals before their turn */
-    uint8_t mark; /* last mark received: the peer's state */
+    uint16_t mark; /* last mark received: the peer's state */
     uint16_t share; /* speed in parts of MULTIRAIL_SHARE of the fastest; 0: not set */
-    uint8_t marked; /* last mark sent */
+    uint16_t marked; /* last mark sent */
     /* used by multirail_timeout.c; times in ns */
     uint64_t last; /* requests are outstanding on the rail while `done` is below */
     uint64_t seen; /* `done` at the last check */
@@ -166,7 +168,7 @@ struct multirail_peer {
     uint8_t warned;
     uint8_t generation; /* grows when abandoned rails return */
     uint8_t up; /* abandoned, and connected again at this end */
-    uint8_t said_up; /* `up` as this rank has said in this generation, or
+    uint16_t said_up; /* `up` as this rank has said in this generation, or
                       * MULTIRAIL_NOT_SAID: the notice may be lost */
     uint8_t peer_up; /* the peer's `up`, as it has said in this generation */
     uint8_t returned; /* not logged yet */
@@ -210,6 +212,7 @@ struct multirail {
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
     enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
     void (*sever)(struct trib_transport *inner, int peer);
+    bool (*shorten)(struct trib_transport *inner);
     int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
@@ -226,10 +229,9 @@ struct multirail {
     struct multirail_peer *peers;
     LIST_HEAD(, multirail_region) regions;
     LIST_HEAD(, multirail_remote) remotes;
-    /* 2 * size boards: peers write into the first half, this rank writes to peers from
-     * the second. */
-    struct multirail_region *board;
-    struct multirail_board *boards;
+    struct multirail_region *board; /* see MULTIRAIL_BOARDS_AT */
+    struct multirail_board *boards; /* [2 * size]: peers write into the first half, this
+                                     * rank writes to peers from the second */
     int *list; /* peers with events to report or work to do */
     int n_list;
     int next; /* the inner to poll first */
@@ -354,9 +356,10 @@ int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events
  * Returns false if some are still to be posted. */
 bool trib_multirail_repost(struct multirail *r, int peer);
 /* A control message: these bytes of the peer's board, which have the same offset in
- * ours. */
+ * ours, or as many spare ones. */
 struct multirail_msg {
     size_t off, len;
+    bool spare;
     bool quiet;
     bool probe; /* multirail_timeout.c expects its WRITE_DONE */
 };

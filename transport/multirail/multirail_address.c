@@ -13,54 +13,21 @@
 
 #include "transport/multirail/multirail.h"
 
-/* Append a record. Return false if there is no room. */
-static bool put(uint8_t *bytes, size_t room, size_t *at, const uint8_t *what,
-                size_t len)
-{
-    size_t sent = len;
-
-    while (sent && !what[sent - 1])
-        sent--;
-    struct multirail_record record = {(uint8_t)(len & 0xff), (uint8_t)(len >> 8),
-                                      (uint8_t)(sent & 0xff), (uint8_t)(sent >> 8)};
-    if (*at + sizeof(record) + sent > room)
-        return false;
-    memcpy(bytes + *at, &record, sizeof(record));
-    memcpy(bytes + *at + sizeof(record), what, sent);
-    *at += sizeof(record) + sent;
-    return true;
-}
-
-/* Read the record at *at and advance *at. Return its length, or 0 if there is none. */
-static uint16_t get(const uint8_t *bytes, size_t len, size_t *at, uint8_t *room,
-                    size_t room_bytes)
-{
-    struct multirail_record record;
-
-    if (*at > len || len - *at < sizeof(record))
-        return 0;
-    memcpy(&record, bytes + *at, sizeof(record));
-    size_t whole = record.len_low | (size_t)record.len_high << 8;
-    size_t sent = record.sent_low | (size_t)record.sent_high << 8;
-    if (sent > whole || whole > room_bytes || sent > len - *at - sizeof(record))
-        return 0;
-    memset(room, 0, whole);
-    memcpy(room, bytes + *at + sizeof(record), sent);
-    *at += sizeof(record) + sent;
-    return (uint16_t)whole;
-}
-
 static trib_status_t put_blobs(struct multirail *r,
                                const struct multirail_region *region, uint8_t *bytes,
                                size_t room, size_t *at)
 {
+    struct trib_blob b[2] = {{.len = 0}};
+
     for (int i = 0; i < r->n; i++) {
-        struct trib_blob b;
+        struct trib_blob *one = &b[i % 2], *before = &b[(i + 1) % 2];
         trib_status_t status =
-            r->inner[i]->ops->export_region(r->inner[i], region->inner[i], &b);
+            r->inner[i]->ops->export_region(r->inner[i], region->inner[i], one);
         if (status != TRIB_OK)
             return trib_multirail_take_error(r, i, status);
-        if (!put(bytes, room, at, b.bytes, b.len))
+        if (!trib_multirail_put(bytes, room, at,
+                                (struct multirail_bytes){one->bytes, one->len},
+                                (struct multirail_bytes){before->bytes, before->len}))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the regions of %d rails do not fit into %zu bytes: use "
                              "fewer rails",
@@ -85,9 +52,35 @@ trib_status_t trib_multirail_export(struct trib_transport *t,
     return status;
 }
 
-trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_address *out)
+/* Append the inner addresses. *fits: there is room for them. */
+static trib_status_t put_addresses(struct multirail *r, struct trib_address *out,
+                                   size_t *at, bool *fits)
 {
-    struct multirail *r = multirail_of(t);
+    struct trib_address *a = calloc(2, sizeof(*a));
+    trib_status_t status = TRIB_OK;
+
+    *fits = true;
+    if (!a)
+        return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
+    for (int i = 0; i < r->n && *fits && status == TRIB_OK; i++) {
+        struct trib_address *one = &a[i % 2], *before = &a[(i + 1) % 2];
+        status = r->inner[i]->ops->address(r->inner[i], one);
+        if (status != TRIB_OK)
+            status = trib_multirail_take_error(r, i, status);
+        else
+            *fits = trib_multirail_put(
+                out->bytes, MULTIRAIL_ADDRESS_MAX, at,
+                (struct multirail_bytes){one->bytes, one->len},
+                (struct multirail_bytes){before->bytes, before->len});
+    }
+    free(a);
+    return status;
+}
+
+/* Write the address as far as it fits. */
+static trib_status_t write_address(struct multirail *r, struct trib_address *out,
+                                   bool *fits)
+{
     struct multirail_address head = {.magic = MULTIRAIL_MAGIC, .n = (uint32_t)r->n};
     size_t at = sizeof(head);
 
@@ -95,20 +88,40 @@ trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_addre
     memcpy(head.net, r->net, sizeof(head.net));
     memcpy(head.speed, r->speed, sizeof(head.speed));
     memcpy(out->bytes, &head, sizeof(head));
-    for (int i = 0; i < r->n; i++) {
-        struct trib_address a;
-        trib_status_t status = r->inner[i]->ops->address(r->inner[i], &a);
-        if (status != TRIB_OK)
-            return trib_multirail_take_error(r, i, status);
-        if (!put(out->bytes, sizeof(out->bytes), &at, a.bytes, a.len))
+    trib_status_t status = put_addresses(r, out, &at, fits);
+    if (status != TRIB_OK || !*fits)
+        return status;
+    status = put_blobs(r, r->board, out->bytes, MULTIRAIL_ADDRESS_MAX, &at);
+    out->len = (uint16_t)at;
+    *fits = status != TRIB_ERR_OVERFLOW;
+    return *fits ? status : TRIB_OK;
+}
+
+static bool shorten_all(struct multirail *r)
+{
+    bool any = false;
+
+    for (int i = 0; i < r->n && r->shorten; i++)
+        any |= r->shorten(r->inner[i]);
+    return any;
+}
+
+trib_status_t trib_multirail_address(struct trib_transport *t, struct trib_address *out)
+{
+    struct multirail *r = multirail_of(t);
+    bool fits = false;
+
+    for (;;) {
+        const trib_status_t status = write_address(r, out, &fits);
+        if (status != TRIB_OK || fits)
+            return status;
+        trib_error_clear(r->err);
+        if (!shorten_all(r))
             return trib_fail(r->err, TRIB_ERR_OVERFLOW,
                              "the addresses of %d rails do not fit into %d bytes: use "
                              "fewer rails",
-                             r->n, TRIB_ADDRESS_MAX);
+                             r->n, MULTIRAIL_ADDRESS_MAX);
     }
-    trib_status_t status = put_blobs(r, r->board, out->bytes, sizeof(out->bytes), &at);
-    out->len = (uint16_t)at;
-    return status;
 }
 
 /* Return true if one of two ranks has one device and the other several. */
@@ -117,11 +130,40 @@ static bool is_plain(int n, int peers)
     return (n == 1) != (peers == 1);
 }
 
+/* Read the inner addresses, then the inner blobs of the boards. */
+static bool parse_records(const struct trib_address *address,
+                          struct multirail_parsed_address *out)
+{
+    const struct multirail_bytes from = {address->bytes, address->len};
+    size_t at = sizeof(struct multirail_address);
+
+    assert(out->n >= 1 && out->n <= MULTIRAIL_MAX);
+    for (int i = 0; i < out->n; i++) {
+        struct trib_address *one = &out->inner[i];
+        const uint16_t before = i ? out->inner[i - 1].len : 0;
+        if (i)
+            memcpy(one->bytes, out->inner[i - 1].bytes, before);
+        one->len = trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+        if (!one->len)
+            return false;
+    }
+    for (int i = 0; i < out->n; i++) {
+        struct trib_blob *one = &out->board[i];
+        const uint16_t before = i ? out->board[i - 1].len : 0;
+        if (i)
+            memcpy(one->bytes, out->board[i - 1].bytes, before);
+        one->len = trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+        if (!one->len)
+            return false;
+    }
+    return true;
+}
+
 static bool parse_address(const struct trib_address *address,
                           struct multirail_parsed_address *out)
 {
     struct multirail_address head = {0};
-    size_t at = sizeof(head), len = address->len;
+    const size_t len = address->len;
 
     memset(out, 0, sizeof(*out));
     if (len > TRIB_ADDRESS_MAX)
@@ -138,19 +180,7 @@ static bool parse_address(const struct trib_address *address,
     out->n = (int)head.n;
     memcpy(out->net, head.net, sizeof(out->net));
     memcpy(out->speed, head.speed, sizeof(out->speed));
-    for (int i = 0; i < out->n; i++) {
-        out->inner[i].len = get(address->bytes, len, &at, out->inner[i].bytes,
-                                sizeof(out->inner[i].bytes));
-        if (!out->inner[i].len)
-            return false;
-    }
-    for (int i = 0; i < out->n; i++) {
-        out->board[i].len = get(address->bytes, len, &at, out->board[i].bytes,
-                                sizeof(out->board[i].bytes));
-        if (!out->board[i].len)
-            return false;
-    }
-    return true;
+    return parse_records(address, out);
 }
 
 struct side {
@@ -265,12 +295,20 @@ static void split_blob(const struct trib_blob *blob, bool whole,
     memset(inner, 0, MULTIRAIL_MAX * sizeof(*inner));
     if (blob->len >= sizeof(magic) && blob->len <= TRIB_BLOB_MAX)
         memcpy(&magic, blob->bytes, sizeof(magic));
-    whole |= magic != MULTIRAIL_MAGIC;
-    if (whole)
+    if (whole || magic != MULTIRAIL_MAGIC) {
         inner[0] = *blob;
-    for (int j = 0; !whole && j < MULTIRAIL_MAX; j++)
+        return;
+    }
+    for (int j = 0; j < MULTIRAIL_MAX; j++) {
+        const uint16_t before = j ? inner[j - 1].len : 0;
+        if (j)
+            memcpy(inner[j].bytes, inner[j - 1].bytes, before);
         inner[j].len =
-            get(blob->bytes, blob->len, &at, inner[j].bytes, sizeof(inner[j].bytes));
+            trib_multirail_get((struct multirail_bytes){blob->bytes, blob->len}, &at,
+                               inner[j].bytes, sizeof(inner[j].bytes), before);
+        if (!inner[j].len)
+            return;
+    }
 }
 
 /* Import the inner blobs for these rails. */

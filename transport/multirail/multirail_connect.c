@@ -89,7 +89,7 @@ static void connect_in_parallel(struct multirail *r, int peer,
  * last one. */
 static size_t boards_addressed(const struct multirail *r)
 {
-    return ((size_t)r->self + 1) * sizeof(struct multirail_board);
+    return MULTIRAIL_BOARDS_AT + ((size_t)r->self + 1) * sizeof(struct multirail_board);
 }
 
 /* Set up one rail: import the peer's board and send the rail's number. */
@@ -108,16 +108,15 @@ static trib_status_t set_up_rail(struct multirail *r, int peer, int k,
     if (status != TRIB_OK)
         return status;
     struct multirail_board *mine = &r->boards[r->size + peer];
-    struct multirail_cell *hello = &mine->hello[rail->other];
-    *hello = (struct multirail_cell){
+    struct multirail_hello *hello = &mine->hello[rail->other];
+    *hello = (struct multirail_hello){
         .magic = MULTIRAIL_MAGIC, .n = (uint16_t)p->n, .rail = (uint16_t)k};
     for (int i = 0; i < p->n; i++)
         hello->share[i] = p->rails[i].share;
     return trib_multirail_send_msg(
         r, peer, k,
-        (struct multirail_msg){.off =
-                                   (size_t)rail->other * sizeof(struct multirail_cell),
-                               .len = sizeof(struct multirail_cell),
+        (struct multirail_msg){.off = (size_t)rail->other * sizeof(*hello),
+                               .len = sizeof(*hello),
                                .quiet = true});
 }
 

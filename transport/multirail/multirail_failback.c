@@ -76,9 +76,8 @@ static void say_up(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
     const bool stranded = p->dead == multirail_all(p);
-    const struct multirail_msg msg = {.off = offsetof(struct multirail_board, spare),
-                                      .len = MULTIRAIL_READY +
-                                             multirail_state(p->generation, p->up)};
+    const struct multirail_msg msg = {
+        .spare = true, .len = MULTIRAIL_READY + multirail_state(p->generation, p->up)};
 
     for (int k = 0; k < p->n && p->said_up != p->up; k++) {
         if (!((stranded ? ~p->up : p->dead) >> k & 1) &&

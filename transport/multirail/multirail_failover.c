@@ -50,9 +50,8 @@ enum {
 
 static struct multirail_msg mark_of(const struct multirail_peer *p, unsigned dead)
 {
-    return (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
-                                  .len = MULTIRAIL_MARK +
-                                         multirail_state(p->generation, dead)};
+    return (struct multirail_msg){
+        .spare = true, .len = MULTIRAIL_MARK + multirail_state(p->generation, dead)};
 }
 
 /* Send a mark with all rails. An abort and a normal disconnect both end with DISCONNECT
@@ -113,7 +112,7 @@ static void abandon_rails(struct multirail *r, int peer)
 static bool send_marks(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
-    const uint8_t state = multirail_state(p->generation, p->dead);
+    const uint16_t state = multirail_state(p->generation, p->dead);
     bool all = true;
 
     for (int k = 0; k < p->n; k++) {
@@ -131,7 +130,7 @@ static bool send_marks(struct multirail *r, int peer)
 /* Return true if everything that the peer sent before its marks has arrived. */
 static bool all_marked(const struct multirail_peer *p)
 {
-    const uint8_t state = multirail_state(p->generation, p->dead);
+    const uint16_t state = multirail_state(p->generation, p->dead);
 
     for (int k = 0; k < p->n; k++) {
         if (!(p->dead >> k & 1) && p->rails[k].mark != state)
@@ -174,16 +173,16 @@ static void send_answer(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
     int n = trib_multirail_count(p->in_dead);
-    struct multirail_cell *cell = &r->boards[r->size + peer].answer[n];
+    struct multirail_answer *cell = &r->boards[r->size + peer].answer[n];
 
     assert(n >= 0 && n < MULTIRAIL_MAX);
-    *cell = (struct multirail_cell){.magic = MULTIRAIL_MAGIC,
-                                    .dead = p->in_dead,
-                                    .got = p->got,
-                                    .generation = p->in_generation};
+    *cell = (struct multirail_answer){.magic = MULTIRAIL_MAGIC,
+                                      .dead = p->in_dead,
+                                      .got = p->got,
+                                      .generation = p->in_generation};
     for (int k = 0; k < p->n && p->answer_owed; k++) {
         size_t off = offsetof(struct multirail_board, answer) +
-                     (size_t)n * sizeof(struct multirail_cell);
+                     (size_t)n * sizeof(*cell);
         if (!(p->dead >> k & 1) &&
             trib_multirail_send_msg(
                 r, peer, k,

@@ -193,7 +193,7 @@ void trib_multirail_release(struct trib_transport *t, struct trib_remote *opaque
     if (!remote)
         return;
     spoil(r, remote);
-    for (int k = 0; k < MULTIRAIL_MAX; k++) {
+    for (int k = 0; k < r->peers[remote->peer].n; k++) {
         if (!remote->rail[k])
             continue;
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];
@@ -214,7 +214,7 @@ size_t trib_multirail_length(struct trib_transport *t, const struct trib_remote 
     size_t least = SIZE_MAX;
 
     assert(remote->peer >= 0 && remote->peer < r->size);
-    for (int k = 0; k < MULTIRAIL_MAX; k++) {
+    for (int k = 0; k < r->peers[remote->peer].n; k++) {
         if (!remote->rail[k])
             continue;
         struct trib_transport *inner = r->inner[r->peers[remote->peer].rails[k].inner];

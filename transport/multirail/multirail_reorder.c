@@ -75,7 +75,7 @@ void trib_multirail_reorder(struct multirail_peer *p)
 }
 
 /* Set the number of rails and their shares from a hello; false: it is malformed. */
-static bool set_rails(struct multirail_peer *p, const struct multirail_cell *hello,
+static bool set_rails(struct multirail_peer *p, const struct multirail_hello *hello,
                       uint32_t n)
 {
     for (uint32_t k = 0; k < n && hello; k++) {
@@ -95,7 +95,7 @@ static bool set_rails(struct multirail_peer *p, const struct multirail_cell *hel
 static bool identify_rail(struct multirail *r, int peer, int inner)
 {
     struct multirail_peer *p = &r->peers[peer];
-    struct multirail_cell hello; /* the peer may write to its board at any time */
+    struct multirail_hello hello; /* the peer may write to its board at any time */
 
     assert(peer >= 0 && peer < r->size && inner >= 0 && inner < r->n);
     trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
@@ -158,7 +158,7 @@ static void handle_mark(struct multirail *r, int peer, int k, unsigned state)
     } else if (ahead_of(p, state) != 0) {
         return; /* sent before rails returned */
     }
-    p->rails[k].mark = (uint8_t)state;
+    p->rails[k].mark = (uint16_t)state;
     if (dead & ~(unsigned)(p->dead | p->failing)) /* otherwise known, or a probe */
         trib_multirail_fail_rails(r, peer, dead, NULL);
 }

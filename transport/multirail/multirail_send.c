@@ -146,12 +146,15 @@ trib_status_t trib_multirail_send_msg(struct multirail *r, int peer, int k,
 {
     struct multirail_rail *rail = &r->peers[peer].rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
+    const size_t own =
+        MULTIRAIL_BOARDS_AT + (size_t)(r->size + peer) * sizeof(struct multirail_board);
+    const size_t peers =
+        MULTIRAIL_BOARDS_AT + (size_t)r->self * sizeof(struct multirail_board);
     struct trib_write w = {
         .local = r->board->inner[rail->inner],
-        .local_off =
-            (size_t)(r->size + peer) * sizeof(struct multirail_board) + msg.off,
+        .local_off = msg.spare ? MULTIRAIL_SPARE : own + msg.off,
         .remote = rail->board,
-        .remote_off = (size_t)r->self * sizeof(struct multirail_board) + msg.off,
+        .remote_off = msg.spare ? 0 : peers + msg.off,
         .len = msg.len,
         .imm = TRIB_IMM_OWN,
         .quiet = msg.quiet,

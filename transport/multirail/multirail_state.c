@@ -140,7 +140,7 @@ void trib_multirail_take_answer(struct multirail *r, int peer, int n)
     if (p->flow != MULTIRAIL_ASKING || n < 0 || n >= MULTIRAIL_MAX ||
         n != trib_multirail_count(p->dead))
         return;
-    struct multirail_cell cell; /* the peer may write to its board at any time */
+    struct multirail_answer cell; /* the peer may write to its board at any time */
     trib_snapshot(&cell, &r->boards[peer].answer[n], sizeof(cell));
     if (cell.magic != MULTIRAIL_MAGIC || cell.dead != p->dead ||
         cell.generation != p->generation)

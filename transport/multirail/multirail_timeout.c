@@ -91,7 +91,7 @@ static void probe(struct multirail *r, int peer, int k, uint64_t now)
         return;
     if (trib_multirail_send_msg(
             r, peer, k,
-            (struct multirail_msg){.off = offsetof(struct multirail_board, spare),
+            (struct multirail_msg){.spare = true,
                                    .len = MULTIRAIL_MARK +
                                           multirail_state(p->generation, p->dead),
                                    .probe = true}) != TRIB_OK)

@@ -212,6 +212,8 @@ enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, boo
 void trib_verbs_sever(struct trib_transport *t, int peer);
 
 /* verbs_connect.c */
+/* Let the next address have one IP address less; false: it would have none. */
+bool trib_verbs_shorten(struct trib_transport *t);
 /* Connect to an address of a peer. Does not change the state of the peer, so another
  * thread than the owner's may call it. */
 enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,

@@ -44,13 +44,26 @@ struct attempt {
     char why[256];
 };
 
+/* Leave out one more IP address. The first one stays. */
+bool trib_verbs_shorten(struct trib_transport *t)
+{
+    struct verbs *v = verbs_of(t);
+
+    if (v->untold_ips + 1 >= v->n_ips + v->more_ips)
+        return false;
+    v->untold_ips++;
+    return true;
+}
+
 trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out)
 {
     struct verbs *v = verbs_of(t);
+    const int told = v->n_ips + v->more_ips - v->untold_ips;
+    const int own = v->n_ips < told ? v->n_ips : told;
     struct verbs_address a = {
         .magic = VERBS_MAGIC,
         .port = v->port,
-        .n = v->n_ips,
+        .n = (uint16_t)own,
         .key = v->local.key,
         .start = v->local.me.start,
         .space = v->local.me.space,
@@ -60,13 +73,13 @@ trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *
         .heartbeat_key = trib_heartbeat_key(v->local.heartbeat),
         .oob_port = v->oob.at.port,
         .net = v->local.net,
-        .more = (uint8_t)v->more_ips,
+        .more = (uint8_t)(told - own),
         .layer = v->layer,
         .piece_shift = v->piece_shift,
         .caps = trib_verbs_caps(v),
     };
 
-    memcpy(a.ip, v->ip, sizeof(a.ip));
+    memcpy(a.ip, v->ip, (size_t)told * sizeof(a.ip[0]));
     trib_peer_address(&a, sizeof(a), out);
     return TRIB_OK;
 }

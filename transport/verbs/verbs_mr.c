@@ -302,8 +302,8 @@ trib_status_t trib_verbs_import(struct trib_transport *t, int peer,
     if (status != TRIB_OK)
         return status;
     if (blob->len > TRIB_BLOB_MAX ||
-        trib_multirail_nth(blob->bytes, blob->len, sizeof(uint32_t),
-                           v->peers[peer].device, (uint8_t *)&x,
+        trib_multirail_nth((struct multirail_bytes){blob->bytes, blob->len},
+                           sizeof(uint32_t), v->peers[peer].device, (uint8_t *)&x,
                            sizeof(x)) != sizeof(x))
         memset(&x, 0, sizeof(x));
     if (x.magic != VERBS_MAGIC || x.key != v->peers[peer].key || x.len == 0 ||

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/config.h"
@@ -111,7 +112,8 @@ static bool read_address(const struct trib_address *blob, int nth,
     memcpy(&head, blob->bytes, sizeof(head));
     if (head.magic == MULTIRAIL_MAGIC && (uint32_t)nth >= head.n)
         return false;
-    return trib_multirail_nth(blob->bytes, blob->len, sizeof(head), nth, (uint8_t *)out,
+    return trib_multirail_nth((struct multirail_bytes){blob->bytes, blob->len},
+                              sizeof(head), nth, (uint8_t *)out,
                               sizeof(*out)) == sizeof(*out) &&
            out->magic == VERBS_MAGIC && out->n + out->more <= VERBS_ADDRESSES &&
            out->piece_shift <= VERBS_PIECE_SHIFT_MAX && !(out->caps & ~VERBS_CAPS);
@@ -174,6 +176,13 @@ static uint64_t port_net(struct verbs *v)
     return trib_digest_seeded(&net, sizeof(net), 0);
 }
 
+/* The other transports of "auto" add 100 bytes to a blob. Of a record after the first,
+ * only the rkey differs. */
+static_assert(sizeof(uint32_t) + MULTIRAIL_MAX * (sizeof(struct multirail_record) + 2) +
+                      sizeof(struct verbs_export) + (MULTIRAIL_MAX - 1) * 4 + 100 <=
+                  TRIB_BLOB_MAX,
+              "region");
+
 static trib_status_t open_rail(void *arg, int rail,
                                const struct trib_transport_opts *opts,
                                struct trib_transport **out)
@@ -211,6 +220,19 @@ static void add_paths(struct devices *d, const struct trib_log *log)
     d->n = qps > 1 ? ports * qps : d->n;
 }
 
+/* One key for all rails keeps the records of their regions short. */
+static trib_status_t share_key(const struct trib_transport_opts *opts,
+                               struct devices *d)
+{
+    uint64_t key;
+
+    if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+        return trib_fail(opts->err, TRIB_ERR_SYSTEM, "verbs: getrandom: %m");
+    for (int i = 0; i < d->n; i++)
+        d->at[i].key = key;
+    return TRIB_OK;
+}
+
 /* Also open a single port as a rail: rails reconnect after a failure. */
 static trib_status_t open_ports(const struct trib_transport_opts *opts,
                                 struct devices *d, struct trib_transport **out)
@@ -228,6 +250,7 @@ static trib_status_t open_ports(const struct trib_transport_opts *opts,
         .same_net = same_net,
         .revive = d->params->reconnect ? d->params->revive : NULL,
         .sever = d->params->reconnect ? d->params->sever : NULL,
+        .shorten = trib_verbs_shorten,
         .reach_ms = (int)d->params->reach_ms,
     };
 
@@ -240,7 +263,8 @@ static trib_status_t open_ports(const struct trib_transport_opts *opts,
         else
             snprintf(d->plan.label[i], sizeof(d->plan.label[i]), "%.40s", text);
     }
-    return trib_multirail_make(opts, &d->plan, out);
+    const trib_status_t status = share_key(opts, d);
+    return status == TRIB_OK ? trib_multirail_make(opts, &d->plan, out) : status;
 }
 
 /* None of the host's ports may be used. */

@@ -24,6 +24,7 @@
 enum {
     DEPTH_MAX = 4096,
     REACH_MS = 15000,
+    RAILS = 4, /* more only if asked for: each costs queue pairs and locked memory */
     RECEIVES_MIN = 4096,
     RECEIVES_MAX = 32768,
     MESSAGES_OTHER = 8, /* of one peer, besides frames: credits, notices, adverts */
@@ -91,7 +92,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
 
     *s = (struct verbs_params){.ports = 1000,
                                .depth = 128,
-                               .rails = MULTIRAIL_MAX,
+                               .rails = RAILS,
                                .qps = 1,
                                .reach_ms = REACH_MS,
                                .gid = -1,
@@ -310,6 +311,8 @@ trib_status_t trib_verbs_open_one(const struct trib_transport_opts *opts,
     v->n_paths = at->n_paths;
     trib_fd_guard(); /* libibverbs must not get descriptors 0 to 2 */
     status = make_descriptors(v);
+    if (at->key)
+        v->local.key = at->key;
     if (status == TRIB_OK)
         status = load(v);
     if (status == TRIB_OK)

@@ -46,6 +46,7 @@ struct verbs_port {
     char device[IBV_SYSFS_NAME_MAX];
     uint8_t number; /* from 1; 0: any active port */
     uint8_t path, n_paths; /* of the transports over this port; n_paths 0: one */
+    uint64_t key; /* of all rails of this rank; 0: a transport of its own */
 };
 #define VERBS_PORT_TEXT (IBV_SYSFS_NAME_MAX + 4) /* "mlx4_0:2", with the NUL */
 
@@ -277,6 +278,7 @@ struct verbs {
                                           * host */
     uint16_t n_ips; /* addresses of the device */
     uint16_t more_ips;
+    uint16_t untold_ips; /* the last of them, for which an address of rails has no room */
     uint16_t port; /* of librdmacm's listener */
     uint32_t depth; /* limit of posted requests per peer; a power of two */
     uint32_t signal_every;

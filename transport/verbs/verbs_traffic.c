@@ -203,9 +203,9 @@ static uint32_t flow_label(const struct verbs *v, const struct verbs_link *link)
     const struct verbs_peer *p = link->qp->qp_context;
     const uint32_t peer = (uint32_t)(p - v->peers);
     const uint64_t random = trib_digest_seeded(&peer, sizeof(peer), v->local.key);
-    const uint32_t label = ((uint32_t)random & 0x3ffc) | v->path;
+    const uint32_t label = ((uint32_t)random & 0x3ff8) | v->path;
 
-    static_assert(MULTIRAIL_MAX <= 4, "two bits for the path");
+    static_assert(MULTIRAIL_MAX <= 8, "three bits for the path");
     return label ? label : 0x2000; /* 0: none */
 }
 

@@ -46,8 +46,6 @@ struct verbs_address {
     uint8_t unused[4];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
-/* Four devices per rank, and 700 bytes for the other fields of "auto" and "rails". */
-static_assert(4 * sizeof(struct verbs_address) + 700 <= TRIB_ADDRESS_MAX, "address");
 
 struct verbs_export {
     uint32_t magic;
@@ -56,7 +54,6 @@ struct verbs_export {
     uint64_t address; /* address of the first byte in requests: see verbs_mr.c */
     uint64_t len;
 };
-static_assert(4 * sizeof(struct verbs_export) + 100 <= TRIB_BLOB_MAX, "region");
 
 /* Private data of a connection request; librdmacm allows 56 bytes. */
 struct verbs_hello {

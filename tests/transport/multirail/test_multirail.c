@@ -89,11 +89,11 @@ TEST(test_order)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
         struct side s[2];
-        int n = 2 + (int)seed % 3;
+        int n = 2 + (int)seed % (MULTIRAIL_MAX - 1);
         rig_reset(n, n);
         rig.seed = seed;
         for (int k = 0; k < n; k++)
-            rig.line[k].stall = seed * 37 % 30 * (uint32_t)k;
+            rig.line[k].stall = seed * 37 % 30 * (uint32_t)k % 90;
         draw_speeds(n);
         rig_open();
         run(s);
@@ -154,6 +154,73 @@ TEST(test_two_of_three)
     }
 }
 
+/* All but one of eight, one after the other or at once. */
+TEST(test_seven_of_eight)
+{
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        struct side s[2];
+        rig_reset(MULTIRAIL_MAX, MULTIRAIL_MAX);
+        rig.seed = seed;
+        for (int k = 0; k < MULTIRAIL_MAX; k++)
+            rig.line[k].stall = draw(50);
+        rig_open();
+        for (int k = 0; k < MULTIRAIL_MAX; k++) {
+            if (k != (int)seed % MULTIRAIL_MAX)
+                cut(k, 2 + draw(6), draw(16));
+        }
+        run(s);
+        assert_all_once(s);
+        pair_close(&rig.pair);
+    }
+}
+
+/* Bytes that are as in the record before take no room, whatever the lengths. */
+TEST(test_records)
+{
+    enum { LONGEST = 600 };
+    uint8_t what[2][LONGEST], bytes[2 * LONGEST + 64], room[LONGEST];
+    const struct trib_rng rng = {.seed = 1};
+    uint32_t drawn = 0;
+
+    for (int round = 0; round < 2000; round++) {
+        const uint32_t rare = 1 + draw_u32(rng, drawn++) % 40;
+        size_t len[2], at = 0, ends[2] = {0};
+        for (int i = 0; i < 2; i++) {
+            len[i] = 1 + draw_u32(rng, drawn++) % LONGEST;
+            for (size_t k = 0; k < len[i]; k++) {
+                const uint8_t before = i && k < len[0] ? what[0][k] : 0;
+                what[i][k] =
+                    draw_u32(rng, drawn++) % rare ? before : (uint8_t)(round + (int)k);
+            }
+            const struct multirail_bytes none = {NULL, 0};
+            assert_true(trib_multirail_put(
+                bytes, sizeof(bytes), &at, (struct multirail_bytes){what[i], len[i]},
+                i ? (struct multirail_bytes){what[0], len[0]} : none));
+            ends[i] = at;
+        }
+        at = 0;
+        memset(room, 0xcc, sizeof(room));
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(
+                trib_multirail_get((struct multirail_bytes){bytes, ends[1]}, &at, room,
+                                   sizeof(room), i ? len[0] : 0),
+                len[i]);
+            assert_int_equal(at, ends[i]);
+            assert_memory_equal(room, what[i], len[i]);
+        }
+        /* One byte less is no record, and no room for one. */
+        at = ends[0];
+        assert_int_equal(
+            trib_multirail_get((struct multirail_bytes){bytes, ends[1] - 1}, &at, room,
+                               sizeof(room), 0),
+            0);
+        at = 0;
+        assert_false(trib_multirail_put(bytes, ends[0] - 1, &at,
+                                        (struct multirail_bytes){what[0], len[0]},
+                                        (struct multirail_bytes){NULL, 0}));
+    }
+}
+
 /* No rail remains: one loss for each side, and no rank left of its own accord. */
 TEST(test_none_remains)
 {
@@ -206,16 +273,16 @@ TEST(test_own_reasons)
 {
     struct side s[2];
 
-    rig_reset(4, 4);
+    rig_reset(8, 8);
     rig_open();
-    for (int k = 1; k < 4; k++)
-        cut(k, 5, 12);
+    for (int k = 1; k < 8; k++)
+        cut(k, 3, 12);
     run(s);
     assert_all_once(s);
     for (int i = 0; i < 2; i++) {
         const struct multirail *r = (const struct multirail *)rig.pair.t[i];
         int told = 0;
-        for (int k = 1; k < 4; k++) {
+        for (int k = 1; k < 8; k++) {
             char own[32];
             snprintf(own, sizeof(own), "cut at line%d", k);
             const char *why = r->peers[!i].rails[k].why;
@@ -264,10 +331,10 @@ TEST(test_refused_at_once)
 {
     struct side s[2];
 
-    rig_reset(4, 4);
-    rig.together = 3;
-    for (int k = 0; k < 3; k++)
-        rig.refuses[k + (k == 2)] = true;
+    rig_reset(8, 8);
+    rig.together = 7;
+    for (int k = 0; k < 7; k++)
+        rig.refuses[k + (k >= 2)] = true;
     rig_open();
     assert_false(rig.alone);
     run(s);
@@ -354,6 +421,8 @@ TEST(test_one_way)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
         int n = 2 + (int)seed % 3;
+        if (seed % 5 == 0)
+            n = MULTIRAIL_MAX;
         rig_reset(n, n);
         rig.seed = seed;
         rig.one_way[seed % 2] = true;
@@ -374,7 +443,7 @@ TEST(test_fewer)
     struct side s[2];
     struct trib_route route;
 
-    rig_reset(4, 2);
+    rig_reset(8, 2);
     rig_open();
     run(s);
     assert_all_once(s);
@@ -497,8 +566,8 @@ TEST(test_wrong_text)
 {
     struct pair pair;
 
-    pair_refuses("rails:n=1", TRIB_ERR_CONFIG, "n=1 is not a whole number from 2 to 4");
-    pair_refuses("rails:n=5", TRIB_ERR_CONFIG, "n=5 is not a whole number from 2 to 4");
+    pair_refuses("rails:n=1", TRIB_ERR_CONFIG, "n=1 is not a whole number from 2 to 8");
+    pair_refuses("rails:n=9", TRIB_ERR_CONFIG, "n=9 is not a whole number from 2 to 8");
     pair_refuses("rails:over=shm", TRIB_ERR_CONFIG, "must be tcp or loop");
     pair_refuses("rails:many=2", TRIB_ERR_CONFIG, "has no parameter");
     pair_open(&pair, "rails:over=loop", "rails:over=loop");

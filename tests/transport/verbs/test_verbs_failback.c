@@ -3,162 +3,10 @@
  * verbs: rails that were lost come back. Whatever fails in between, each message comes
  * once, in order, with its bytes.
  */
-#include "tests/transport/verbs/verbs_pair.h"
+#include "tests/transport/verbs/failback_rig.h"
 
 #include <errno.h>
 #include <pthread.h>
-
-#include "tests/harness/rng_draw.h"
-#include "transport/multirail/multirail.h"
-#include "transport/verbs/verbs.h"
-
-enum { SLOTS = 32, SLOT = 64, ENTRY = 16, IN_FLIGHT = 24 };
-
-/* What one side has sent and received. */
-struct side {
-    uint32_t sent, done, got;
-    bool begun; /* the payload of the next message is posted */
-};
-
-static struct side sides[2];
-
-static const struct multirail_peer *peer_of(struct pair *pair, int side)
-{
-    return &((struct multirail *)pair->t[side])->peers[!side];
-}
-
-static uint8_t byte_of(int side, uint32_t message)
-{
-    return (uint8_t)(1 + (side * 101u + message) % 200);
-}
-
-/* Write a part of the message. The lower half of the memory is the target, the upper
- * the source. */
-static trib_status_t write_part(struct pair *pair, int side, bool payload)
-{
-    const struct side *s = &sides[side];
-    const size_t at = s->sent % SLOTS * SLOT + (payload ? ENTRY : 0);
-    const struct trib_write w = {.local = pair->region[side],
-                                 .local_off = PAIR_LEN / 2 + at,
-                                 .remote = pair->remote[side],
-                                 .remote_off = at,
-                                 .len = payload ? SLOT - ENTRY : ENTRY,
-                                 .imm = s->sent,
-                                 .quiet = payload,
-                                 .signal = payload == (s->sent % 2 == 0),
-                                 .token = s->sent};
-
-    return pair->t[side]->ops->write(pair->t[side], !side, &w);
-}
-
-/* A message is a payload, which is not inline and waits in the list, and an entry. */
-static void send_one(struct pair *pair, int side)
-{
-    struct side *s = &sides[side];
-
-    if (s->sent - sides[!side].got >= IN_FLIGHT || s->sent - s->done >= IN_FLIGHT)
-        return;
-    if (!s->begun)
-        memset(pair->mem[side] + PAIR_LEN / 2 + s->sent % SLOTS * SLOT,
-               byte_of(side, s->sent), SLOT);
-    trib_status_t status = s->begun ? TRIB_OK : write_part(pair, side, true);
-    s->begun = status == TRIB_OK;
-    if (s->begun)
-        status = write_part(pair, side, false);
-    if (status != TRIB_ERR_NO_RESOURCE)
-        assert_ok(status);
-    s->sent += status == TRIB_OK;
-    s->begun &= status != TRIB_OK;
-}
-
-static void poll_one(struct pair *pair, int side)
-{
-    struct side *s = &sides[side];
-    struct trib_event e;
-
-    if (!pair->t[side]->ops->poll(pair->t[side], &e, 1))
-        return;
-    if (e.kind == TRIB_EVENT_PEER_LOST)
-        fail_msg("side %d lost the other: %s", side, e.why);
-    if (e.kind == TRIB_EVENT_WRITE_DONE) {
-        assert_int_equal(e.token, s->done);
-        s->done++;
-        return;
-    }
-    uint8_t *slot = pair->mem[side] + s->got % SLOTS * SLOT;
-    assert_int_equal(e.imm, s->got);
-    assert_int_equal(e.len, ENTRY);
-    for (int i = 0; i < SLOT; i++)
-        assert_int_equal(slot[i], byte_of(!side, s->got));
-    memset(slot, 0xee, SLOT); /* a late byte would change it */
-    s->got++;
-}
-
-static void step(struct pair *pair)
-{
-    for (int side = 0; side < 2; side++) {
-        send_one(pair, side);
-        poll_one(pair, side);
-        poll_one(pair, side);
-    }
-}
-
-static void run(struct pair *pair, uint32_t messages)
-{
-    const uint32_t ends[2] = {sides[0].got + messages, sides[1].got + messages};
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-
-    while (sides[0].got < ends[0] || sides[1].got < ends[1]) {
-        step(pair);
-        if (trib_deadline_passed(until))
-            fail_msg("stuck: sent %u %u, got %u %u", sides[0].sent, sides[1].sent,
-                     sides[0].got, sides[1].got);
-    }
-}
-
-/* Both sides send on until they use all rails again. */
-static void await_rails(struct pair *pair)
-{
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-
-    for (int whole = 0; whole < 2;) {
-        whole = 0;
-        for (int side = 0; side < 2; side++) {
-            const struct multirail_peer *p = peer_of(pair, side);
-            whole += !p->dead && !p->failing && !p->trouble;
-        }
-        step(pair);
-        if (trib_deadline_passed(until))
-            fail_msg("a rail is still lost: %#x %#x, flow %d %d",
-                     peer_of(pair, 0)->dead, peer_of(pair, 1)->dead,
-                     peer_of(pair, 0)->flow, peer_of(pair, 1)->flow);
-    }
-}
-
-static void open_rails(struct pair *pair, const char *text)
-{
-    memset(sides, 0, sizeof(sides));
-    pair_open(pair, text, text);
-}
-
-static void be_patient(struct pair *pair)
-{
-    for (int side = 0; side < 2; side++)
-        ((struct multirail *)pair->t[side])->timeout_ns = UINT64_C(60000000000);
-}
-
-/* Devices of one port each, whose connections end with the port. Some messages have
- * passed. */
-static void open_devices(struct pair *pair, int devices, const char *text)
-{
-    struct fake_verbs_opts *fake = fake_verbs_reset();
-
-    fake->inline_max = ENTRY;
-    fake->devices = devices;
-    fake->down_fails = true;
-    open_rails(pair, text);
-    run(pair, 50);
-}
 
 /* A port that was down and is up again carries its share, whichever way connects. */
 TEST(test_port_returns, clean, nothing_left)
@@ -219,14 +67,18 @@ TEST(test_any_time, clean, nothing_left)
 {
     uint32_t drawn = 0;
 
-    for (uint32_t seed = 0; seed < 4; seed++) {
+    static const char *const texts[] = {"verbs",         "verbs:connect=gid",
+                                        "verbs",         "verbs",
+                                        "verbs:rails=8", "verbs:rails=8,connect=gid"};
+
+    for (uint32_t seed = 0; seed < 6; seed++) {
         struct fake_verbs_opts *fake = fake_verbs_reset();
 
         fake->inline_max = ENTRY;
         struct pair pair;
-        fake->devices = seed < 3 ? 4 : 1;
+        fake->devices = seed == 3 ? 1 : seed < 3 ? 4 : 8;
         fake->srq_errno = seed == 2 ? EOPNOTSUPP : 0;
-        open_rails(&pair, seed % 3 == 1 ? "verbs:connect=gid" : "verbs");
+        open_rails(&pair, texts[seed]);
         be_patient(&pair);
         for (int failures = 0; failures < 8;) {
             run(&pair, 1 + draw_u32((struct trib_rng){.seed = seed}, drawn++) % 300);
@@ -244,28 +96,36 @@ TEST(test_any_time, clean, nothing_left)
     }
 }
 
-static struct verbs *inner_of_side(struct pair *pair, int side, int device)
+/* Of eight rails, seven are lost and come back, then all. Both ends agree on each
+ * set. */
+TEST(test_eight_rails, clean, nothing_left)
 {
-    return (struct verbs *)((struct multirail *)pair->t[side])->inner[device];
-}
+    static const char *const texts[] = {"verbs:rails=8", "verbs:rails=8,connect=gid"};
+    struct pair pair;
 
-/* All ports go down; return when both sides wait for one of them. */
-static void strand(struct pair *pair)
-{
-    const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
-    bool both = false;
-
-    for (int device = 0; device < ((struct multirail *)pair->t[0])->n; device++)
-        fake_verbs_port(device, 1, false);
-    while (!both && !trib_deadline_passed(until)) {
-        step(pair);
-        both = true;
-        for (int side = 0; side < 2; side++) {
-            const struct multirail_peer *p = peer_of(pair, side);
-            both &= p->stranded_at && p->dead == multirail_all(p);
-        }
+    for (int i = 0; i < 4; i++) {
+        const int stays = i % 2 ? 7 : 0;
+        open_devices(&pair, 8, texts[i / 2]);
+        be_patient(&pair);
+        for (int device = 0; device < 8; device++)
+            if (device != stays)
+                fake_verbs_port(device, 1, false);
+        run(&pair, 200);
+        assert_int_equal(peer_of(&pair, 0)->dead, 0xff & ~(1 << stays));
+        for (int device = 0; device < 8; device++)
+            fake_verbs_port(device, 1, true);
+        await_rails(&pair);
+        strand(&pair); /* all of them */
+        for (int device = 0; device < 8; device++)
+            fake_verbs_port(device, 1, true);
+        run(&pair, 100);
+        await_rails(&pair);
+        const int before = fake_verbs_carried(7, 1);
+        run(&pair, 160);
+        assert_true(fake_verbs_carried(7, 1) - before >= 20);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
-    assert_true(both);
 }
 
 /* All ports are down for a while: the job continues over the ports that return. */

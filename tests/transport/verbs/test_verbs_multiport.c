@@ -7,6 +7,7 @@
 #include "tests/harness/fake_verbs.h"
 #include "transport/backends.h"
 #include "transport/multirail/multirail.h"
+#include "transport/verbs/verbs.h"
 
 #define MESSAGES 300u
 
@@ -75,6 +76,15 @@ TEST(test_all_devices, setup, teardown)
     } cases[] = {
         {2, 1, "verbs", "2 rails: fake0 fake1"},
         {4, 1, "verbs", "4 rails: fake0 fake1 fake2 fake3"},
+        {8, 1, "verbs", "4 rails: fake0 fake1 fake2 fake3"},
+        {8, 1, "verbs:rails=8",
+         "8 rails: fake0 fake1 fake2 fake3 fake4 fake5 fake6 fake7"},
+        {8, 1, "verbs:device=fake*,rails=6",
+         "6 rails: fake0 fake1 fake2 fake3 fake4 fake5"},
+        {8, 1, "verbs:device=fake5,fake4,fake3,fake2,fake1,rails=8",
+         "5 rails: fake5 fake4 fake3 fake2 fake1"},
+        {4, 2, "verbs:rails=8",
+         "8 rails: fake0:1 fake1:1 fake2:1 fake3:1 fake0:2 fake1:2 fake2:2 fake3:2"},
         {4, 1, "verbs:rails=3", "3 rails: fake0 fake1 fake2"},
         {4, 1, "verbs:device=fake3,fake1,depth=32", "2 rails: fake3 fake1"},
         {4, 1, "verbs:device=fake2,fake3,fake1,rails=2", "2 rails: fake2 fake3"},
@@ -117,6 +127,67 @@ TEST(test_fewer, setup, teardown)
         exchange(&pair);
         pair_close(&pair);
     }
+}
+
+/* The rank with fewer rails decides how many there are, whichever way they connect. */
+TEST(test_numbers_that_differ, setup, teardown)
+{
+    static const int numbers[] = {1, 3, 8};
+
+    for (int i = 0; i < 18; i++) {
+        const int n[2] = {numbers[i / 2 % 3], numbers[i / 6]};
+        char text[2][64];
+        struct pair pair;
+        fake_verbs_reset()->devices = 8;
+        for (int side = 0; side < 2; side++)
+            snprintf(text[side], sizeof(text[side]), "verbs:rails=%d%s", n[side],
+                     i % 2 ? ",connect=gid" : "");
+        pair_open(&pair, text[0], text[1]);
+        for (int side = 0; side < 2 && n[0] > 1 && n[1] > 1; side++)
+            assert_route(
+                &pair, side,
+                n[0] == 8 && n[1] == 8
+                    ? "8 rails: fake0 fake1 fake2 fake3 fake4 fake5 fake6 fake7"
+                    : "3 rails: fake0 fake1 fake2");
+        exchange(&pair);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_live(), 0);
+    }
+}
+
+/* As many addresses are given away as there is room for, and the first of each rail. */
+TEST(test_long_addresses, setup, teardown)
+{
+    struct trib_address whole, cut;
+    struct pair pair;
+
+    fake_verbs_reset()->devices = 8;
+    pair_open(&pair, "verbs:rails=8", "verbs:rails=8");
+    struct multirail *r = (struct multirail *)pair.t[0];
+    assert_ok(pair.t[0]->ops->address(pair.t[0], &whole));
+    assert_true(whole.len <= MULTIRAIL_ADDRESS_MAX);
+    for (int k = 0; k < r->n; k++) { /* as different as can be */
+        struct verbs *v = (struct verbs *)r->inner[k];
+        v->n_ips = VERBS_ADDRESSES - 2;
+        v->more_ips = 2;
+        for (int i = 1; i < VERBS_ADDRESSES; i++)
+            memset(&v->ip[i], 0x20 + k * VERBS_ADDRESSES + i, sizeof(v->ip[i]));
+    }
+    assert_ok(pair.t[0]->ops->address(pair.t[0], &cut));
+    assert_true(cut.len <= MULTIRAIL_ADDRESS_MAX);
+    for (int k = 0; k < r->n; k++) {
+        struct verbs_address a;
+        assert_int_equal(
+            trib_multirail_nth((struct multirail_bytes){cut.bytes, cut.len},
+                               sizeof(struct multirail_address), k, (uint8_t *)&a,
+                               sizeof(a)),
+            sizeof(a));
+        assert_in_range(a.n + a.more, 3, VERBS_ADDRESSES - 1);
+        assert_memory_equal(a.ip, ((struct verbs *)r->inner[k])->ip,
+                            (size_t)(a.n + a.more) * sizeof(a.ip[0]));
+    }
+    exchange(&pair);
+    pair_close(&pair);
 }
 
 /* One device here, several there, the first of which does not lead here: the connection
@@ -163,7 +234,7 @@ TEST(test_wrong_lists, setup, teardown)
                  "device=fake0: is neither");
     pair_refuses("verbs:device=fake0:1x", TRIB_ERR_CONFIG, "fake0:1x is neither");
     pair_refuses("verbs:device=:1", TRIB_ERR_CONFIG, "device=:1 is neither");
-    pair_refuses("verbs:rails=0", TRIB_ERR_CONFIG, "not a whole number from 1 to 4");
+    pair_refuses("verbs:rails=0", TRIB_ERR_CONFIG, "not a whole number from 1 to 8");
     pair_refuses("verbs:depth=64,fake0", TRIB_ERR_CONFIG, "no parameter \"fake0\"");
 }
 
@@ -363,16 +434,17 @@ static void assert_arrive(struct pair *pair, uint32_t n)
 /* A device that fails: with pending writes, and with none. */
 TEST(test_lost_device, setup, teardown)
 {
-    for (int context = 0; context < 2; context++) { /* of fake0 and fake1 */
+    for (int context = 0; context < 10; context++) { /* of fake0, fake1, … */
+        const char *text = context < 2 ? "verbs:device=fake0,fake1" : "verbs:rails=8";
         struct pair pair;
-        fake_verbs_reset()->devices = 2;
-        pair_open(&pair, "verbs:device=fake0,fake1", "verbs:device=fake0,fake1");
+        fake_verbs_reset()->devices = context < 2 ? 2 : 8;
+        pair_open(&pair, text, text);
         fake_verbs_hold(true);
         for (uint32_t i = 0; i < 5; i++) {
             struct trib_write w = {.imm = i};
             assert_status(pair.t[0]->ops->write(pair.t[0], 1, &w), TRIB_OK);
         }
-        fake_verbs_async(context, IBV_EVENT_DEVICE_FATAL);
+        fake_verbs_async(context < 2 ? context : context - 2, IBV_EVENT_DEVICE_FATAL);
         fake_verbs_hold(false);
         assert_arrive(&pair, 5);
         exchange(&pair);

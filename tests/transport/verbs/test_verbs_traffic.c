@@ -171,8 +171,8 @@ TEST(test_bad_values, clean, nothing_left)
         {"verbs:ack_timeout=0", "ack_timeout=0 is not a whole number from 1 to 22"},
         {"verbs:ack_timeout=23", "ack_timeout=23 is not a whole number from 1 to 22"},
         {"verbs:retry_count=8", "retry_count=8 is not a whole number from 1 to 7"},
-        {"verbs:qps=0", "qps=0 is not a whole number from 1 to 4"},
-        {"verbs:qps=5", "qps=5 is not a whole number from 1 to 4"},
+        {"verbs:qps=0", "qps=0 is not a whole number from 1 to 8"},
+        {"verbs:qps=9", "qps=9 is not a whole number from 1 to 8"},
         {"verbs:rnr_retry=0", "rnr_retry=0 is not a whole number from 1 to 7"},
         {"verbs:service_level=1", "verbs has no parameter \"service_level\""},
     };
@@ -316,18 +316,18 @@ TEST(test_trouble, clean, nothing_left)
 }
 
 /* Count the connected queue pairs of each path, by the flow label. */
-static void count_labels(int counts[4], int *without)
+static void count_labels(int counts[8], int *without)
 {
     struct fake_qp row;
 
     *without = 0;
-    memset(counts, 0, 4 * sizeof(*counts));
+    memset(counts, 0, 8 * sizeof(*counts));
     for (int n = 0; fake_verbs_qp(n, &row); n++) {
         if (!row.remote)
             continue;
         assert_true(row.flow_label < 1 << 14); /* the source port is this, | 0xc000 */
         if (row.flow_label)
-            counts[row.flow_label & 3]++;
+            counts[row.flow_label & 7]++;
         else
             ++*without;
     }
@@ -339,17 +339,20 @@ TEST(test_paths, clean, nothing_left)
 {
     static const struct {
         const char *text;
-        int devices, counts[4], without;
+        int devices, counts[8], without;
     } cases[] = {
-        {",qps=3", 1, {4, 4, 4, 0}, 0},
-        {",qps=4", 2, {8, 8, 0, 0}, 0}, /* at most 4 rails */
-        {",qps=2,device=fake1", 2, {4, 4, 0, 0}, 0},
-        {",qps=2", 3, {0, 0, 0, 0}, 12},
-        {"", 1, {0, 0, 0, 0}, 4},
+        {",qps=3", 1, {4, 4, 4}, 0},
+        {",qps=8", 1, {4, 4, 4, 4, 4, 4, 4, 4}, 0},
+        {",qps=4", 2, {8, 8, 8, 8}, 0},
+        {",qps=8", 2, {8, 8, 8, 8}, 0}, /* at most 8 rails */
+        {",qps=2,device=fake1", 2, {4, 4}, 0},
+        {",qps=3", 3, {12, 12}, 0},
+        {",qps=2,rails=5", 5, {0}, 20},
+        {"", 1, {0}, 4},
     };
 
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-        int counts[4], without;
+        int counts[8], without;
         struct pair pair;
         fake_verbs_reset()->devices = cases[i / 2].devices;
         open_by(&pair, ways[i % 2], cases[i / 2].text);
