@@ -96,3 +96,33 @@ bool trib_idle_sleep(struct trib_idle *idle, uint64_t ns)
     }
     return true;
 }
+
+static int gate_call(void *arg)
+{
+    struct trib_idle_gate *gate = arg;
+
+    if (atomic_load_explicit(&gate->is_inside, memory_order_acquire) &&
+        pthread_equal(pthread_self(), atomic_load(&gate->thread)))
+        (void)trib_idle_call(gate->callers);
+    return trib_idle_answer(gate->callers);
+}
+
+struct trib_idle *trib_idle_gate_init(struct trib_idle_gate *gate,
+                                      struct trib_idle *callers)
+{
+    gate->callers = callers;
+    gate->idle.call = gate_call;
+    gate->idle.arg = gate;
+    return trib_idle_is_set(callers) ? &gate->idle : NULL;
+}
+
+void trib_idle_gate_enter(struct trib_idle_gate *gate)
+{
+    atomic_store(&gate->thread, pthread_self());
+    atomic_store_explicit(&gate->is_inside, true, memory_order_release);
+}
+
+void trib_idle_gate_leave(struct trib_idle_gate *gate)
+{
+    atomic_store_explicit(&gate->is_inside, false, memory_order_release);
+}

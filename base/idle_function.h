@@ -9,6 +9,7 @@
 #ifndef BASE_IDLE_FUNCTION_H
 #define BASE_IDLE_FUNCTION_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,6 +73,28 @@ trib_status_t trib_idle_fail(const struct trib_idle *idle, struct trib_error *er
  */
 int trib_idle_poll(struct trib_idle *idle, struct pollfd *fds, unsigned long n,
                    int timeout_ms);
+
+/*
+ * Lets several threads wait with one idle function: only the thread that is in a public
+ * call calls it, others read its answer.
+ */
+struct trib_idle_gate {
+    struct trib_idle idle; /* for all threads */
+    struct trib_idle *callers;
+    _Atomic pthread_t thread; /* the one in a public call … */
+    _Atomic bool is_inside; /* … while there is one */
+};
+
+/** trib_idle_gate_init - return the idle function for all threads, or NULL if the
+ * caller has none. */
+struct trib_idle *trib_idle_gate_init(struct trib_idle_gate *gate,
+                                      struct trib_idle *callers);
+
+/** trib_idle_gate_enter - begin a call in which this thread calls the function. */
+void trib_idle_gate_enter(struct trib_idle_gate *gate);
+
+/** trib_idle_gate_leave - end it. A later thread may get the id of this one. */
+void trib_idle_gate_leave(struct trib_idle_gate *gate);
 
 /** trib_idle_sleep - sleep in slices; return false if the caller gives up. */
 bool trib_idle_sleep(struct trib_idle *idle, uint64_t ns);

@@ -31,6 +31,12 @@ struct trib_address {
     uint8_t bytes[TRIB_ADDRESS_MAX];
 };
 
+/* A peer to connect to. */
+struct trib_target {
+    int peer;
+    const struct trib_address *address;
+};
+
 /* An exported region. It is sent to peers unmodified, also inside frames. */
 struct trib_blob {
     uint16_t len;
@@ -57,6 +63,7 @@ struct trib_event {
     bool continues; /* PEER_LOST: the peer has continued the job without this rank */
     /* PEER_LOST: the connection failed or ended; the process may still run */
     bool broken;
+    bool final; /* PEER_LOST: it cannot be reached over this device again */
     uint64_t len; /* ARRIVED: bytes written */
     uint64_t token; /* WRITE_DONE */
     /* PEER_LOST: reason as a clause, such as "process 4711 is stopped" */

@@ -138,6 +138,7 @@ static trib_status_t connect_peers(struct aggregator *agg, struct trib_error *er
     trib_status_t st = TRIB_OK;
 
     assert(agg->peers && e->size == agg->ranks + agg->aggregators);
+    trib_engine_connect_many(e, agg->peers, e->size);
     for (int r = 0; r < e->size && st == TRIB_OK && !atomic_load(&agg->ending); r++)
         if (agg->peers[r])
             st = trib_engine_connect(e, r, "its service");

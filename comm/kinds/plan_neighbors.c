@@ -301,6 +301,7 @@ static trib_status_t open_peers(struct trib_plan_neighbors *n)
     struct trib_engine *e = &n->plan->comm->engine;
     trib_status_t st = TRIB_OK;
 
+    trib_engine_connect_many(e, n->peers, e->ranks);
     for (int p = 0; p < e->ranks && st == TRIB_OK; p++) {
         if (!n->peers[p] || p == e->rank)
             continue;

@@ -109,6 +109,21 @@ trib_status_t trib_engine_link(struct trib_engine *e, int peer)
     return link_up(e, peer, true);
 }
 
+void trib_engine_connect_many(struct trib_engine *e, const bool *which, int n)
+{
+    struct trib_target *dials = malloc((size_t)n * sizeof(*dials));
+    int fresh = 0;
+
+    assert(n > 0 && n <= e->size);
+    for (int p = 0; p < n && dials; p++) {
+        if (which[p] && p != e->rank && !e->links[p].connected && !e->links[p].lost)
+            dials[fresh++] = (struct trib_target){p, &e->peers[p].address};
+    }
+    if (fresh > 1)
+        e->transport->ops->connect_many(e->transport, dials, fresh);
+    free(dials);
+}
+
 static trib_status_t connect_peer(struct trib_engine *e, int peer,
                                   const char *operation, bool slots)
 {

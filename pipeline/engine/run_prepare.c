@@ -55,20 +55,40 @@ static bool some_read(const struct trib_engine *e, const struct trib_run *run)
     return false;
 }
 
+static trib_status_t connect_neighbors(struct trib_engine *e,
+                                       const struct trib_run *run,
+                                       const char *operation)
+{
+    const struct trib_program *program = &run->program;
+    trib_status_t st = TRIB_OK;
+    uint32_t fresh = 0;
+
+    for (uint32_t i = 0; i < program->n_neighbors; i++)
+        fresh += !e->links[program->neighbors[i].peer].connected;
+    bool *which = fresh > 1 ? calloc((size_t)e->size, sizeof(*which)) : NULL;
+    for (uint32_t i = 0; i < program->n_neighbors && which; i++)
+        which[program->neighbors[i].peer] = true;
+    if (which)
+        trib_engine_connect_many(e, which, e->size);
+    free(which);
+    for (uint32_t i = 0; i < program->n_neighbors && st == TRIB_OK; i++)
+        st = trib_engine_connect(e, program->neighbors[i].peer, operation);
+    return st;
+}
+
 trib_status_t trib_run_prepare(struct trib_engine *e, struct trib_run *run)
 {
     const struct trib_run_desc *d = &run->desc;
     const char *operation =
         d->op.leaving ? "trib_free_comm" : trib_coll_name(d->op.coll);
-    trib_status_t st = TRIB_OK;
+    trib_status_t st;
 
     assert(!run->payload && d->rounds > 0 && d->element > 0);
     e->page_run = NULL; /* another run may have been at this address */
     run->is_aggregator = trib_engine_is_aggregator(e);
     run->no_result =
         run->is_aggregator || (d->op.coll == TRIB_REDUCE && (int)d->op.root != e->rank);
-    for (uint32_t i = 0; i < run->program.n_neighbors && st == TRIB_OK; i++)
-        st = trib_engine_connect(e, run->program.neighbors[i].peer, operation);
+    st = connect_neighbors(e, run, operation);
     if (st != TRIB_OK)
         return st;
     run->reads = some_read(e, run);

@@ -22,7 +22,8 @@ check_tests += tests/transport/auto/test_auto_mem tests/transport/auto/test_auto
 	tests/transport/verbs/test_verbs_cache_limits \
 	tests/transport/verbs/test_verbs_conformance \
 	tests/transport/verbs/test_verbs_conformance_no_srq tests/transport/verbs/test_verbs_conformance_rails \
-	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_failback \
+	tests/transport/verbs/test_verbs_connect tests/transport/verbs/test_verbs_connect_many \
+	tests/transport/verbs/test_verbs_failback tests/transport/verbs/test_verbs_final_loss \
 	tests/transport/verbs/test_verbs_liveness \
 	tests/transport/verbs/test_verbs_multiport tests/transport/verbs/test_verbs_oob_connect \
 	tests/transport/verbs/test_verbs_oob_listener tests/transport/verbs/test_verbs_posts \
@@ -46,6 +47,8 @@ verbs_cache_scene = tests/transport/pair.h tests/transport/verbs/verbs_cache_sce
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_cache_SOURCES = tests/transport/verbs/test_verbs_cache.c $(verbs_cache_scene)
 tests_transport_verbs_test_verbs_cache_limits_SOURCES = tests/transport/verbs/test_verbs_cache_limits.c $(verbs_cache_scene)
+tests_transport_verbs_test_verbs_connect_many_SOURCES = tests/transport/verbs/test_verbs_connect_many.c \
+	tests/transport/pair.h tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_adapter_SOURCES = tests/transport/verbs/test_verbs_adapter.c
 tests_transport_verbs_test_verbs_shared_SOURCES = tests/transport/verbs/test_verbs_shared.c tests/transport/pair.h \
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
@@ -67,6 +70,9 @@ tests_transport_verbs_test_verbs_liveness_SOURCES = tests/transport/verbs/test_v
 	tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_failback_SOURCES = tests/transport/verbs/test_verbs_failback.c tests/transport/pair.h \
 	tests/transport/verbs/failback_rig.h tests/transport/verbs/verbs_pair.h $(fake_verbs_sources)
+tests_transport_verbs_test_verbs_final_loss_SOURCES = tests/transport/verbs/test_verbs_final_loss.c \
+	tests/transport/pair.h tests/transport/verbs/failback_rig.h tests/transport/verbs/verbs_pair.h \
+	$(fake_verbs_sources)
 tests_transport_verbs_test_verbs_multiport_SOURCES = tests/transport/verbs/test_verbs_multiport.c \
 	tests/transport/pair.h $(fake_verbs_sources)
 tests_transport_verbs_test_verbs_select_SOURCES = tests/transport/verbs/test_verbs_select.c \

@@ -525,6 +525,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .agree = trib_auto_agree,
     .route = trib_auto_route,
     .connect = trib_auto_connect,
+    .connect_many = trib_auto_connect_many,
     .disconnect = auto_disconnect,
     .leave = auto_leave,
     .alloc = trib_auto_alloc,

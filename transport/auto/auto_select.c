@@ -358,3 +358,63 @@ trib_status_t trib_auto_connect(struct trib_transport *t, int peer,
         c->peers[peer].state = AUTO_PEER_CONNECTED;
     return status;
 }
+
+/* Return the inner that connect would try first, or NULL. */
+static struct auto_inner *first_inner(struct auto_transport *c,
+                                      const struct trib_target *dial)
+{
+    if (dial->peer < 0 || dial->peer >= c->size ||
+        c->peers[dial->peer].state != AUTO_PEER_UNKNOWN)
+        return NULL;
+    struct auto_peer *p = &c->peers[dial->peer];
+    if (trib_auto_reach(&c->base, dial->peer, dial->address) != TRIB_OK) {
+        trib_error_clear(c->err); /* connect reports it */
+        return NULL;
+    }
+    if (!c->agreed)
+        prefer_maps(c, p);
+    struct auto_inner *inner = &c->inners[trib_auto_first_choice(c, p->choices)];
+    return inner->t && !inner->poor[0] ? inner : NULL;
+}
+
+enum { DIALS = 128 }; /* inner addresses at a time */
+
+/* Return the number of these peers that an inner serves. */
+static int list_for(struct auto_transport *c, const struct auto_inner *inner,
+                    const struct trib_target *dials, int n, struct trib_address *room,
+                    struct trib_target *out)
+{
+    int used = 0;
+
+    assert(n <= DIALS && inner->t);
+    for (int i = 0; i < n; i++) {
+        if (first_inner(c, &dials[i]) != inner ||
+            !trib_auto_inner_address(dials[i].address, inner->row->id, &room[used]))
+            continue;
+        out[used] = (struct trib_target){dials[i].peer, &room[used]};
+        used++;
+    }
+    return used;
+}
+
+void trib_auto_connect_many(struct trib_transport *t, const struct trib_target *dials,
+                            int n)
+{
+    struct auto_transport *c = auto_of(t);
+    struct trib_address *room = malloc(DIALS * sizeof(*room));
+    struct trib_target *part = malloc(DIALS * sizeof(*part));
+
+    for (int first = 0; room && part && first < n; first += DIALS) {
+        const int most = n - first < DIALS ? n - first : DIALS;
+        for (int i = 0; i < c->n_inners; i++) {
+            struct trib_transport *inner = c->inners[i].t;
+            if (!inner || inner->ops->connect_many == trib_no_connect_many)
+                continue;
+            const int used =
+                list_for(c, &c->inners[i], dials + first, most, room, part);
+            inner->ops->connect_many(inner, part, used);
+        }
+    }
+    free(part);
+    free(room);
+}

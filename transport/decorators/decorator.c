@@ -64,6 +64,12 @@ static trib_status_t fwd_connect(struct trib_transport *t, int peer,
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }
 
+static void fwd_connect_many(struct trib_transport *t, const struct trib_target *dials,
+                             int n)
+{
+    inner_of(t)->ops->connect_many(inner_of(t), dials, n);
+}
+
 static void fwd_disconnect(struct trib_transport *t, int peer)
 {
     inner_of(t)->ops->disconnect(inner_of(t), peer);
@@ -216,6 +222,7 @@ static const struct trib_transport_ops forward_ops = {
     .agree = fwd_agree,
     .route = fwd_route,
     .connect = fwd_connect,
+    .connect_many = fwd_connect_many,
     .disconnect = fwd_disconnect,
     .leave = fwd_leave,
     .alloc = fwd_alloc,

@@ -462,6 +462,7 @@ const struct trib_transport_ops trib_loop_ops = {
     TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
     .connect = loop_connect,
+    .connect_many = trib_no_connect_many,
     .disconnect = loop_disconnect,
     .leave = loop_leave,
     .alloc = trib_loop_alloc,

@@ -4,6 +4,7 @@ libtransport_la_SOURCES += \
 	transport/multirail/multirail.c transport/multirail/multirail.h \
 	transport/multirail/multirail_address.c \
 	transport/multirail/multirail_connect.c \
+	transport/multirail/multirail_connect_many.c \
 	transport/multirail/multirail_failback.c \
 	transport/multirail/multirail_failover.c \
 	transport/multirail/multirail_mem.c \

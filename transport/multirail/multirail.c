@@ -117,7 +117,9 @@ static void progress_recovery(struct multirail *r, int first, int last,
             if ((which && !which[i]) || p->state != TRIB_PEER_CONNECTED || !p->trouble)
                 continue;
             trib_multirail_recover(r, i);
-            busy |= p->state == TRIB_PEER_CONNECTED && p->trouble && !p->left;
+            /* Nothing is sent to a peer without rails, and none returns here. */
+            busy |= p->state == TRIB_PEER_CONNECTED && p->trouble && !p->left &&
+                    p->dead != multirail_all(p);
         }
         if (busy)
             usleep(100);
@@ -197,9 +199,7 @@ static trib_status_t open_inners(struct multirail *r,
     if (plan->n > 1) /* each rail has its own heartbeats, over its network */
         part.heartbeat = NULL;
     r->idle = opts->idle;
-    r->rail_idle.call = trib_multirail_idle;
-    r->rail_idle.arg = r;
-    part.idle = trib_idle_is_set(opts->idle) ? &r->rail_idle : NULL;
+    part.idle = trib_idle_gate_init(&r->gate, opts->idle);
     for (int i = 0; i < plan->n; i++) {
         struct trib_transport **at = &r->inner[r->n];
         part.err = &r->inner_err[r->n];
@@ -240,6 +240,7 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
     r->same_net = plan->same_net;
     r->revive = plan->revive;
     r->sever = plan->sever;
+    r->bar = plan->bar;
     r->shorten = plan->shorten;
     r->reach_ms = plan->reach_ms;
     r->log = opts->log;
@@ -486,6 +487,7 @@ const struct trib_transport_ops trib_multirail_ops = {
     TRIB_OPS_WITHOUT_MAPS,
     .route = multirail_route,
     .connect = trib_multirail_connect,
+    .connect_many = trib_multirail_connect_many,
     .disconnect = multirail_disconnect,
     .leave = multirail_leave,
     .alloc = trib_multirail_alloc,

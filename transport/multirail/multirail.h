@@ -50,6 +50,7 @@ enum multirail_revival {
     MULTIRAIL_REVIVED, /* connected in both directions */
     MULTIRAIL_ENDED, /* the peer's process no longer listens */
     MULTIRAIL_NOT_YET, /* call again: the process listens, but has not polled since */
+    MULTIRAIL_NEVER, /* a device has failed, or the peer wants no connection */
 };
 
 /* The inner transports to open: `open` is called for each rail 0..n-1 of this rank. */
@@ -66,10 +67,15 @@ struct multirail_plan {
     /* Return true if the address seems to be in the inner's network. NULL: unknown. */
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
     /* Try to connect again to a peer that was disconnected or lost, without blocking.
-     * last: no rail is left. NULL: a lost rail does not return. */
-    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
+     * last: no rail is left. `why` receives the reason of MULTIRAIL_NEVER. NULL: lost
+     * rails do not return. */
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last,
+                                     char why[TRIB_WHY_MAX]);
     /* End a connection without a notice to the peer. NULL if `revive` is. */
     void (*sever)(struct trib_transport *inner, int peer);
+    /* The inner is about to be disconnected from a peer for good: later requests of the
+     * peer get MULTIRAIL_NEVER. NULL if `revive` is. */
+    void (*bar)(struct trib_transport *inner, int peer);
     /* Let the inner's address be shorter; false: it cannot. NULL: it never can. */
     bool (*shorten)(struct trib_transport *inner);
     /* Time to connect a peer, after which no other inner is tried; 0: all are tried. */
@@ -155,6 +161,7 @@ struct multirail_peer {
     bool plain; /* one end has one device, the other several: one rail, over any inner
                  * of the other end */
     struct multirail_rail rails[MULTIRAIL_MAX];
+    uint8_t ahead; /* connect_many has tried them, and connect has not asked yet */
     uint8_t dead; /* abandoned: no writes use them */
     uint8_t parted; /* abandoned and disconnected: nothing arrives over them */
     uint8_t failing; /* about to be abandoned */
@@ -162,6 +169,7 @@ struct multirail_peer {
     uint8_t ended; /* their loss was reported by the inner transport */
     uint8_t given_up; /* the peer said over them that it considers this rank lost */
     uint8_t broken; /* ended by a failure of the connection */
+    uint8_t final; /* they will not be connected again */
     bool process_ended; /* an inner has seen the end of the peer's process */
     bool continues; /* the peer said over one of them: its job continues without us */
     bool process_runs; /* the process answered after the last lost rail had ended */
@@ -210,17 +218,17 @@ struct multirail {
     bool confirms;
     const char *name;
     bool (*same_net)(struct trib_transport *inner, const struct trib_address *address);
-    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last);
+    enum multirail_revival (*revive)(struct trib_transport *inner, int peer, bool last,
+                                     char why[TRIB_WHY_MAX]);
     void (*sever)(struct trib_transport *inner, int peer);
+    void (*bar)(struct trib_transport *inner, int peer);
     bool (*shorten)(struct trib_transport *inner);
     int reach_ms;
     const struct trib_log *log;
     struct trib_error *err;
     struct trib_error inner_err[MULTIRAIL_MAX]; /* one each: threads connect */
     struct trib_idle *idle; /* called while connecting; or NULL */
-    struct trib_idle rail_idle; /* for the inners; other threads may connect them */
-    _Atomic pthread_t connecting; /* the thread that has called connect … */
-    _Atomic bool is_connecting; /* … and is still in it */
+    struct trib_idle_gate gate; /* for the inners; other threads may connect them */
     int pid;
     struct trib_transport *inner[MULTIRAIL_MAX];
     char label[MULTIRAIL_MAX][MULTIRAIL_LABEL];
@@ -279,9 +287,6 @@ trib_status_t trib_multirail_make(const struct trib_transport_opts *opts,
                                   const struct multirail_plan *plan,
                                   struct trib_transport **out);
 
-/** trib_multirail_idle - the `call` function of rail_idle. */
-int trib_multirail_idle(void *arg);
-
 /** trib_multirail_take_error - move the error of an inner to this transport. Returns
  * `status`. */
 trib_status_t trib_multirail_take_error(struct multirail *r, int inner,
@@ -329,6 +334,15 @@ TRIB_TRANSPORT_PEERS(trib_multirail);
 /** trib_multirail_import_later - import the regions whose import skipped these rails.
  * Returns false on failure. */
 bool trib_multirail_import_later(struct multirail *r, int peer, unsigned rails);
+
+/* multirail_connect_many.c */
+void trib_multirail_connect_many(struct trib_transport *t,
+                                 const struct trib_target *dials, int n);
+
+/* multirail_connect.c */
+/** trib_multirail_join - wait for a thread that connects, and call the idle
+ * function. */
+void trib_multirail_join(struct multirail *r, pthread_t thread);
 
 /* multirail_mem.c */
 TRIB_TRANSPORT_MEMORY(trib_multirail);

@@ -143,7 +143,8 @@ static bool parse_records(const struct trib_address *address,
         const uint16_t before = i ? out->inner[i - 1].len : 0;
         if (i)
             memcpy(one->bytes, out->inner[i - 1].bytes, before);
-        one->len = trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+        one->len =
+            trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
         if (!one->len)
             return false;
     }
@@ -152,7 +153,8 @@ static bool parse_records(const struct trib_address *address,
         const uint16_t before = i ? out->board[i - 1].len : 0;
         if (i)
             memcpy(one->bytes, out->board[i - 1].bytes, before);
-        one->len = trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+        one->len =
+            trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
         if (!one->len)
             return false;
     }

@@ -33,20 +33,7 @@ static void *connect_rail(void *arg)
     return NULL;
 }
 
-/* Idle function of all rails. The thread that called trib_multirail_connect asks the
- * caller; the threads of rails only read the answer. A later thread, which connects a
- * rail again, may have the id of that thread. */
-int trib_multirail_idle(void *arg)
-{
-    struct multirail *r = arg;
-
-    if (atomic_load_explicit(&r->is_connecting, memory_order_acquire) &&
-        pthread_equal(pthread_self(), atomic_load(&r->connecting)))
-        (void)trib_idle_call(r->idle);
-    return trib_idle_answer(r->idle);
-}
-
-static void join(struct multirail *r, pthread_t thread)
+void trib_multirail_join(struct multirail *r, pthread_t thread)
 {
     if (!trib_idle_is_set(r->idle)) {
         (void)pthread_join(thread, NULL);
@@ -73,15 +60,15 @@ static void connect_in_parallel(struct multirail *r, int peer,
         last = k;
     }
     for (int k = 0; k < last; k++) /* this thread connects the last one */
-        d[k].threaded =
-            d[k].inner && trib_thread_start(&d[k].thread, connect_rail, &d[k]) == 0;
+        d[k].threaded = d[k].inner && !(p->ahead >> k & 1) &&
+                        trib_thread_start(&d[k].thread, connect_rail, &d[k]) == 0;
     for (int k = 0; k <= last; k++) {
         if (d[k].inner && !d[k].threaded)
             (void)connect_rail(&d[k]);
     }
     for (int k = 0; k < last; k++) {
         if (d[k].threaded)
-            join(r, d[k].thread);
+            trib_multirail_join(r, d[k].thread);
     }
 }
 
@@ -259,12 +246,12 @@ trib_status_t trib_multirail_connect(struct trib_transport *t, int peer,
         free(whole);
         return trib_fail(r->err, TRIB_ERR_NO_MEMORY, "out of memory");
     }
-    atomic_store(&r->connecting, pthread_self());
-    atomic_store_explicit(&r->is_connecting, true, memory_order_release);
+    trib_idle_gate_enter(&r->gate);
     status = trib_multirail_match(r, peer, address, whole);
     if (status == TRIB_OK)
         status = connect_all(r, peer, whole);
-    atomic_store_explicit(&r->is_connecting, false, memory_order_release);
+    trib_idle_gate_leave(&r->gate);
+    p->ahead = 0;
     free(whole);
     return status;
 }

@@ -25,6 +25,7 @@
  * takes that generation over from it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/time.h"
@@ -86,9 +87,28 @@ static void say_up(struct multirail *r, int peer)
     }
 }
 
+/* A lost rail will not return. If none will, the peer is lost for this reason. */
+static void give_up(struct multirail *r, int peer, int k, const char *why)
+{
+    struct multirail_peer *p = &r->peers[peer];
+
+    assert(p->dead >> k & 1);
+    p->final |= (uint8_t)(1u << k);
+    snprintf(p->rails[k].why, sizeof(p->rails[k].why), "%s", why);
+    if (p->final == multirail_all(p)) {
+        memcpy(p->why, p->rails[k].why, sizeof(p->why));
+        trib_multirail_trouble(r, peer);
+    } else {
+        trib_log(r->log, TRIB_LOG_INFO, MULTIRAIL_NAME,
+                 "%s %s will not reach rank %d again: %s", r->name,
+                 r->label[p->rails[k].inner], peer, why);
+    }
+}
+
 void trib_multirail_fail_back(struct multirail *r, int peer)
 {
     struct multirail_peer *p = &r->peers[peer];
+    char why[TRIB_WHY_MAX];
 
     assert(p->state == TRIB_PEER_CONNECTED);
     const bool complete = !p->trouble && p->flow == MULTIRAIL_FLOWING;
@@ -99,10 +119,12 @@ void trib_multirail_fail_back(struct multirail *r, int peer)
         const struct multirail_rail *rail = &p->rails[k];
         const unsigned bit = 1u << k;
         /* A rail that never was connected has no board. */
-        if (!(p->dead & bit) || (p->up & bit) || !rail->board)
+        if (!(p->dead & bit) || ((p->up | p->final) & bit) || !rail->board)
             continue;
         const enum multirail_revival step =
-            r->revive(r->inner[rail->inner], peer, stranded);
+            r->revive(r->inner[rail->inner], peer, stranded, why);
+        if (step == MULTIRAIL_NEVER)
+            give_up(r, peer, k, why);
         if (step == MULTIRAIL_REVIVED)
             p->up |= (uint8_t)bit;
         p->process_ended |= step == MULTIRAIL_ENDED && stranded;

@@ -77,8 +77,11 @@ void trib_multirail_leave_rails(struct multirail *r, int peer,
     p->trouble = false;
     p->head = p->tail; /* no WRITE_DONE follows */
     atomic_store_explicit(&p->waker, -1, memory_order_release);
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n; i++) {
+        if (r->bar)
+            r->bar(r->inner[i], peer);
         r->inner[i]->ops->disconnect(r->inner[i], peer);
+    }
     trib_multirail_free_fifos(p);
 }
 
@@ -181,8 +184,8 @@ static void send_answer(struct multirail *r, int peer)
                                       .got = p->got,
                                       .generation = p->in_generation};
     for (int k = 0; k < p->n && p->answer_owed; k++) {
-        size_t off = offsetof(struct multirail_board, answer) +
-                     (size_t)n * sizeof(*cell);
+        size_t off =
+            offsetof(struct multirail_board, answer) + (size_t)n * sizeof(*cell);
         if (!(p->dead >> k & 1) &&
             trib_multirail_send_msg(
                 r, peer, k,
@@ -263,12 +266,13 @@ static bool advance(struct multirail *r, int peer)
     return sent && p->flow == MULTIRAIL_FLOWING && in_is_current(p) && !p->answer_owed;
 }
 
-/* The process may live: each rail failed, and nothing else was said or seen. */
+/* The process may live: each rail failed, one may be connected again, and nothing else
+ * was said or seen. */
 static bool may_return(const struct multirail *r, const struct multirail_peer *p)
 {
     return r->revive && !p->plain && p->state == TRIB_PEER_CONNECTED &&
-           !(p->ended & ~p->broken) && !p->left && !p->given_up && !p->process_ended &&
-           !p->continues;
+           !(p->ended & ~(p->broken | p->final)) && p->final != multirail_all(p) &&
+           !p->left && !p->given_up && !p->process_ended && !p->continues;
 }
 
 /* Return true if a peer without rails may still return. Time counts only while this

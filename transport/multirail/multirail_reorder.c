@@ -241,6 +241,7 @@ static void handle_lost(struct multirail *r, int inner, const struct trib_event 
     p->ended |= (uint8_t)(1u << k);
     p->given_up |= (uint8_t)(e->given_up << k);
     p->broken = (uint8_t)((p->broken & ~(1u << k)) | (unsigned)e->broken << k);
+    p->final |= (uint8_t)((unsigned)e->final << k);
     p->process_ended |= e->dead;
     p->process_runs = e->lives;
     p->continues |= e->continues;

@@ -81,8 +81,8 @@ static_assert(sizeof(struct multirail_board) == 448, "no padding");
  *                     rails that it has abandoned: a mark
  *   MULTIRAIL_READY   plus such a state: the abandoned rails that the sender has
  *                     connected again
- * Only an answer has bytes of a meaning. The others go to the spare bytes, which all
- * peers share and nobody reads.
+ * Only the bytes of an answer are read. The other messages write to spare bytes, which
+ * all peers share.
  */
 #define MULTIRAIL_STATES (4u << MULTIRAIL_MAX)
 #define MULTIRAIL_ANSWER 24u

@@ -476,6 +476,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .agree = trib_shm_agree,
     .route = trib_only_route,
     .connect = trib_shm_connect,
+    .connect_many = trib_no_connect_many,
     .disconnect = trib_shm_disconnect,
     .leave = trib_shm_leave,
     .alloc = trib_shm_alloc,

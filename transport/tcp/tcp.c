@@ -286,6 +286,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
     .connect = trib_tcp_connect,
+    .connect_many = trib_no_connect_many,
     .disconnect = trib_tcp_disconnect,
     .leave = trib_tcp_leave,
     .alloc = trib_tcp_alloc,

@@ -291,6 +291,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     TRIB_OPS_WITHOUT_MAPS,
     .route = trib_only_route,
     .connect = trib_ucx_connect,
+    .connect_many = trib_no_connect_many,
     .disconnect = trib_ucx_disconnect,
     .leave = trib_ucx_leave,
     .alloc = trib_ucx_alloc,

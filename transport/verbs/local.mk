@@ -9,6 +9,8 @@ libtransport_la_SOURCES += \
 	transport/verbs/verbs.c transport/verbs/verbs.h \
 	transport/verbs/verbs_cm_thread.c \
 	transport/verbs/verbs_connect.c \
+	transport/verbs/verbs_connect_many.c \
+	transport/verbs/verbs_address.c \
 	transport/verbs/verbs_adapter.c transport/verbs/verbs_adapter.h \
 	transport/verbs/verbs_cache.c transport/verbs/verbs_cache.h \
 	transport/verbs/verbs_cq.c \

@@ -16,6 +16,7 @@ static trib_status_t verbs_open(const struct trib_transport_opts *opts,
     params.ops = &trib_verbs_ops;
     params.revive = trib_verbs_revive;
     params.sever = trib_verbs_sever;
+    params.bar = trib_verbs_bar;
     return status == TRIB_OK ? trib_verbs_open_all(opts, &params, out) : status;
 }
 
@@ -43,6 +44,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     TRIB_OPS_WITHOUT_MAPS,
     .route = trib_verbs_peer_route,
     .connect = trib_verbs_connect,
+    .connect_many = trib_verbs_connect_many,
     .disconnect = trib_verbs_disconnect,
     .leave = trib_verbs_leave,
     .alloc = trib_verbs_alloc,

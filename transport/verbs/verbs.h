@@ -33,8 +33,10 @@ struct verbs_list {
 struct verbs_params {
     const struct trib_transport_ops *ops; /* of the transports opened */
     /* of rails */
-    enum multirail_revival (*revive)(struct trib_transport *t, int peer, bool last);
+    enum multirail_revival (*revive)(struct trib_transport *t, int peer, bool last,
+                                     char why[TRIB_WHY_MAX]);
     void (*sever)(struct trib_transport *t, int peer);
+    void (*bar)(struct trib_transport *t, int peer);
     int64_t port, ports, depth, receives, rails, qps, reach_ms, watch;
     int64_t gid; /* index of the GID to use; -1: chosen for each peer */
     int64_t roce; /* RoCE version, 1 or 2; 0: chosen for each peer */
@@ -103,6 +105,11 @@ int trib_verbs_pkey_index(struct verbs *v, uint16_t pkey, uint16_t *out);
 /* Return true if packets pass between a queue pair of the peer with this partition and
  * one of the local port. */
 bool trib_verbs_shares_partition(struct verbs *v, uint16_t pkey);
+/* librdmacm also connects ranks whose queue pairs have different partitions, because
+ * each may replace its own. Return false and the reason if so. theirs: the peer's
+ * setting, or 0. */
+bool trib_verbs_manager_shares(struct verbs *v, struct rdma_cm_id *id, uint16_t theirs,
+                               char *why, size_t bytes);
 /* Set the traffic class of a new id before it resolves an address. */
 bool trib_verbs_set_class(struct verbs *v, struct rdma_cm_id *id);
 /* Set the attributes of a state transition that settings determine. Return 0 or an
@@ -200,6 +207,11 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      struct verbs_answer *answer_out);
 trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                                     char *why, size_t bytes);
+/* The same in two steps, for several peers whose probes are posted: wait until all are
+ * acknowledged, then judge each. */
+void trib_verbs_await_probes(struct verbs *v, const int *peers, int n);
+trib_status_t trib_verbs_judge_probe(struct verbs *v, int peer, char *why,
+                                     size_t bytes);
 
 /* Send the last message of an OOB connection. Return false if it has ended. */
 bool trib_verbs_send_ready(struct verbs *v, int peer);
@@ -207,24 +219,44 @@ bool trib_verbs_send_ready(struct verbs *v, int peer);
 /* verbs_revive.c: connecting again after a loss */
 /* Take the next step, without blocking. For the owner's thread, about every 30 ms.
  * last: no rail is left, so attempts follow each other soon. */
-enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last);
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last,
+                                         char why[TRIB_WHY_MAX]);
 /* End the connections to a peer without a notice or an event. */
 void trib_verbs_sever(struct trib_transport *t, int peer);
+/* Answer later requests of a peer that this rank will not be connected again. */
+void trib_verbs_bar(struct trib_transport *t, int peer);
 
-/* verbs_connect.c */
+/* verbs_address.c */
 /* Let the next address have one IP address less; false: it would have none. */
 bool trib_verbs_shorten(struct trib_transport *t);
+/* Return true for an address of a peer on another host that this host has, too, such as
+ * the one of a container bridge. */
+bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
+                           const struct verbs_ip *ip);
+
+/* verbs_connect.c */
 /* Connect to an address of a peer. Does not change the state of the peer, so another
  * thread than the owner's may call it. */
 enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
                                           const struct verbs_address *a,
                                           uint64_t until);
+/* Read the devices of a peer that may be connected. */
+trib_status_t trib_verbs_check_address(struct verbs *v, int peer,
+                                       const struct trib_address *blob,
+                                       struct verbs_choice *out);
+/* Connect to the first device of a peer that it is reached over. Like make_outlet, for
+ * any thread. *out is zero. */
+void trib_verbs_try_devices(struct verbs *v, int peer,
+                            const struct verbs_choice *choice,
+                            struct verbs_outcome *out);
 /* Record the peer's identity and enable posting to its outlet. */
 void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a);
 TRIB_TRANSPORT_PEERS(trib_verbs);
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
-bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
-                           const struct verbs_ip *ip);
+
+/* verbs_connect_many.c */
+void trib_verbs_connect_many(struct trib_transport *t, const struct trib_target *dials,
+                             int n);
 
 /* verbs_cm_thread.c */
 trib_status_t trib_verbs_listen(struct verbs *v, int first_port, int ports);
@@ -232,9 +264,12 @@ trib_status_t trib_verbs_manager_start(struct verbs *v);
 void trib_verbs_manager_stop(struct verbs *v);
 
 /* verbs_events.c: asynchronous events of the device */
-#define VERBS_DISAPPEARED "this host's RDMA device has disappeared"
+#define VERBS_DISAPPEARED "has disappeared"
 /* Record an error of the device for all peers. Call with `links` held. */
 void trib_verbs_set_fault_all(struct verbs *v, const char *text);
+/* Record that the device has failed for good: it is not used again. end: a literal such
+ * as "has failed". Call with `links` held. */
+void trib_verbs_end_device(struct verbs *v, const char *end);
 trib_status_t trib_verbs_events_start(struct verbs *v);
 /* Wait until the current event is handled. No effect if not started. */
 void trib_verbs_events_stop(struct verbs *v);
@@ -272,6 +307,9 @@ void trib_verbs_wait(struct trib_transport *t, int timeout_us);
 
 /* verbs_drain.c */
 void trib_verbs_drain(struct verbs *v, int peer, uint64_t until);
+/* Block until everything posted to these peers is complete, or they are lost. Nothing
+ * that arrives is lost. */
+void trib_verbs_drain_sends(struct verbs *v, const int *peers, int n, uint64_t until);
 
 /* verbs_mr.c */
 void trib_verbs_pinned_limit(struct trib_transport *t, bool near,
@@ -314,6 +352,11 @@ static inline bool verbs_is_foreign(enum verbs_refusal why)
 {
     return why == VERBS_STRANGER || why == VERBS_OTHER_SECRET ||
            why == VERBS_NOT_PROVED;
+}
+/* Return true for a refusal that is no cause for a warning, or was logged before. */
+static inline bool verbs_is_quiet(enum verbs_refusal why)
+{
+    return why == VERBS_LEFT || why == VERBS_GONE || why == VERBS_NO_DEVICE;
 }
 #define VERBS_END_TEXT 80
 /* Write the addresses or GIDs of both ends of a peer's outlet. For the owner's

@@ -96,7 +96,7 @@ static void reject(struct verbs *v, struct rdma_cm_id *id, enum verbs_refusal wh
     assert(why != VERBS_WELCOME);
     if (why == VERBS_CHALLENGE && !trib_verbs_open_challenge(v, hello, &answer))
         answer.refusal = VERBS_NO_ROOM;
-    else if (why != VERBS_CHALLENGE && why != VERBS_LEFT && !superseded)
+    else if (why != VERBS_CHALLENGE && !verbs_is_quiet(why) && !superseded)
         warn_refused(v, id, why, hello);
     (void)v->api.rdma_reject(id, &answer, sizeof(answer));
 }
@@ -212,7 +212,7 @@ static void handle_cm_event(struct verbs *v, const struct rdma_cm_event *event,
         handle_unreachable(v, event, trash);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        trib_verbs_set_fault_all(v, "this host's RDMA device was removed");
+        trib_verbs_end_device(v, "was removed");
         break;
     default: /* timewait exit, address change: no connection ends by them */
         break;
@@ -253,7 +253,7 @@ static void *manager_main(void *arg)
         if (fds[1].revents & (POLLERR | POLLNVAL)) {
             fds[1].fd = -1;
             pthread_mutex_lock(&v->links);
-            trib_verbs_set_fault_all(v, VERBS_DISAPPEARED);
+            trib_verbs_end_device(v, VERBS_DISAPPEARED);
             pthread_mutex_unlock(&v->links);
         }
     }

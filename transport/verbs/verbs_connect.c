@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs: the local address, and connecting to peers.
+ * verbs: connecting to peers.
  *
  * The addresses of a peer are tried in turn. Each attempt has its own event channel, so
  * that the calling thread waits only for events of this attempt. A connected id
@@ -43,46 +43,6 @@ struct attempt {
     bool no_listener; /* the peer's process no longer listens */
     char why[256];
 };
-
-/* Leave out one more IP address. The first one stays. */
-bool trib_verbs_shorten(struct trib_transport *t)
-{
-    struct verbs *v = verbs_of(t);
-
-    if (v->untold_ips + 1 >= v->n_ips + v->more_ips)
-        return false;
-    v->untold_ips++;
-    return true;
-}
-
-trib_status_t trib_verbs_address(struct trib_transport *t, struct trib_address *out)
-{
-    struct verbs *v = verbs_of(t);
-    const int told = v->n_ips + v->more_ips - v->untold_ips;
-    const int own = v->n_ips < told ? v->n_ips : told;
-    struct verbs_address a = {
-        .magic = VERBS_MAGIC,
-        .port = v->port,
-        .n = (uint16_t)own,
-        .key = v->local.key,
-        .start = v->local.me.start,
-        .space = v->local.me.space,
-        .boot = v->local.me.boot,
-        .pid = v->local.me.pid,
-        .heartbeat_port = trib_heartbeat_port(v->local.heartbeat),
-        .heartbeat_key = trib_heartbeat_key(v->local.heartbeat),
-        .oob_port = v->oob.at.port,
-        .net = v->local.net,
-        .more = (uint8_t)(told - own),
-        .layer = v->layer,
-        .piece_shift = v->piece_shift,
-        .caps = trib_verbs_caps(v),
-    };
-
-    memcpy(a.ip, v->ip, (size_t)told * sizeof(a.ip[0]));
-    trib_peer_address(&a, sizeof(a), out);
-    return TRIB_OK;
-}
 
 static bool fail(struct attempt *a, trib_status_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -230,6 +190,11 @@ static bool handshake(struct attempt *a, const struct verbs_address *address)
     };
     if (!fill_hello(a, &hello))
         return fail(a, TRIB_ERR_SYSTEM, "getrandom: %m");
+    if (!trib_verbs_manager_shares(v, a->link.id, address->pkey, a->why,
+                                   sizeof(a->why))) {
+        a->status = TRIB_ERR_PEER_LOST;
+        return false;
+    }
     int error = trib_verbs_link_make(v, &a->link, a->link.id->context, true);
 
     if (error) {
@@ -295,18 +260,6 @@ static bool try_address(struct attempt *a, struct verbs_peer *p,
         trib_verbs_link_drop(v, &a->link);
     v->api.rdma_destroy_event_channel(a->channel);
     return connected;
-}
-
-/* Return true for an address of a peer on another host that this host has, too, such as
- * the one of a container bridge. */
-bool trib_verbs_leads_back(const struct verbs *v, const struct verbs_address *a,
-                           const struct verbs_ip *ip)
-{
-    for (int i = 0; i < v->n_ips + v->more_ips && a->boot != v->local.me.boot; i++) {
-        if (memcmp(&v->ip[i], ip, sizeof(*ip)) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Send a request. If it is answered by a challenge, send a second one with the
@@ -392,28 +345,30 @@ static void connect_by_oob(struct attempt *a, int peer,
     verbs_ip_text(&a->v->peers[peer].where, a->at);
 }
 
-static trib_status_t fail_unreachable(struct verbs *v, int peer,
-                                      const struct verbs_address *address,
-                                      const struct attempt *by_manager,
-                                      const struct attempt *by_oob)
+/* Explain a failure. Return its status. */
+static trib_status_t explain_failure(const struct verbs *v, int peer,
+                                     const struct verbs_address *address,
+                                     const struct attempt *by_manager,
+                                     const struct attempt *by_oob,
+                                     char text[VERBS_FAILURE_TEXT])
 {
     const struct attempt *last = *by_oob->why ? by_oob : by_manager;
     const struct attempt *tried = *by_oob->at || !*by_manager->at ? by_oob : by_manager;
     bool both = *by_oob->why && *by_manager->why;
 
-    return trib_fail(
-        v->err, last->status,
-        "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
-        "%s port %u: %s%s%s",
-        v->self, v->local.me.pid, peer, address->pid,
-        *tried->at ? tried->at : "any address",
-        tried == by_oob ? address->oob_port : address->port,
-        both ? by_manager->why : "", both ? "; by GIDs: " : "", last->why);
+    snprintf(text, VERBS_FAILURE_TEXT,
+             "rank %d (process %d) cannot reach rank %d (process %d) over verbs at "
+             "%s port %u: %s%s%s",
+             v->self, v->local.me.pid, peer, address->pid,
+             *tried->at ? tried->at : "any address",
+             tried == by_oob ? address->oob_port : address->port,
+             both ? by_manager->why : "", both ? "; by GIDs: " : "", last->why);
+    return last->status;
 }
 
-static trib_status_t check_address(struct verbs *v, int peer,
-                                   const struct trib_address *blob,
-                                   struct verbs_choice *out)
+trib_status_t trib_verbs_check_address(struct verbs *v, int peer,
+                                       const struct trib_address *blob,
+                                       struct verbs_choice *out)
 {
     const struct trib_peers peers = verbs_peers(v);
     trib_status_t status = trib_peer_check_connect(&peers, peer);
@@ -422,6 +377,11 @@ static trib_status_t check_address(struct verbs *v, int peer,
         return status;
     if (!verbs_is_ours(v))
         return trib_verbs_forked(v);
+    if (verbs_device_end(v)) {
+        char why[TRIB_WHY_MAX];
+        trib_verbs_device_end_text(v, why);
+        return trib_fail(v->err, TRIB_ERR_PEER_LOST, "%s", why);
+    }
     trib_verbs_choices(v, blob, out);
     if (out->n == 0)
         return trib_fail(v->err, TRIB_ERR_INVALID, "peer %d: not an address of verbs",
@@ -434,7 +394,7 @@ trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
 {
     struct verbs_choice choice;
 
-    return check_address(verbs_of(t), peer, address, &choice);
+    return trib_verbs_check_address(verbs_of(t), peer, address, &choice);
 }
 
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
@@ -499,12 +459,28 @@ static bool make_outlet(int peer, const struct verbs_address *a,
     return again && by_gids->status == TRIB_OK;
 }
 
-/* Return true if the peer's process has refused because it still has the connection
- * that this rank has lost. */
-static bool is_not_yet(const struct attempt *a, const struct verbs_address *address)
+/* Return true if the peer's process has refused for this reason. VERBS_TWICE: it still
+ * has the connection that this rank has lost. */
+static bool is_refused(const struct attempt *a, const struct verbs_address *address,
+                       enum verbs_refusal why)
 {
     return a->answer.magic == VERBS_MAGIC && a->answer.key == address->key &&
-           a->answer.refusal == VERBS_TWICE;
+           a->answer.refusal == why;
+}
+
+/* Return the reason if the peer will never accept a request, or VERBS_WELCOME. */
+static enum verbs_refusal refuses_for_good(const struct attempt *manager,
+                                           const struct attempt *gids,
+                                           const struct verbs_address *address)
+{
+    static const enum verbs_refusal reasons[] = {VERBS_NO_DEVICE, VERBS_GONE};
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (is_refused(manager, address, reasons[i]) ||
+            is_refused(gids, address, reasons[i]))
+            return reasons[i];
+    }
+    return VERBS_WELCOME;
 }
 
 enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
@@ -517,10 +493,14 @@ enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
         trib_log(v->log, TRIB_LOG_DEBUG, "verbs",
                  "rank %d is not reached again over %s: %s%s%s", peer, v->label,
                  manager.why, *manager.why && *gids.why ? "; by GIDs: " : "", gids.why);
-    return made                                              ? VERBS_ATTEMPT_CONNECTED
-           : is_not_yet(&manager, a) || is_not_yet(&gids, a) ? VERBS_ATTEMPT_NOT_YET
-           : manager.no_listener || gids.no_listener         ? VERBS_ATTEMPT_NO_LISTENER
-                                                             : VERBS_ATTEMPT_FAILED;
+    const enum verbs_refusal never = refuses_for_good(&manager, &gids, a);
+    v->peers[peer].never = never ? trib_verbs_refusal_text(never) : NULL;
+    return made    ? VERBS_ATTEMPT_CONNECTED
+           : never ? VERBS_ATTEMPT_NEVER
+           : is_refused(&manager, a, VERBS_TWICE) || is_refused(&gids, a, VERBS_TWICE)
+               ? VERBS_ATTEMPT_NOT_YET
+           : manager.no_listener || gids.no_listener ? VERBS_ATTEMPT_NO_LISTENER
+                                                     : VERBS_ATTEMPT_FAILED;
 }
 
 static trib_status_t connect_device(struct verbs *v, int peer,
@@ -535,7 +515,35 @@ static trib_status_t connect_device(struct verbs *v, int peer,
         gids.status = trib_verbs_probe_path(v, peer, until, gids.why, sizeof(gids.why));
     if (made && gids.status == TRIB_OK)
         return TRIB_OK;
-    return fail_unreachable(v, peer, a, &manager, &gids);
+    char text[VERBS_FAILURE_TEXT];
+    const trib_status_t status = explain_failure(v, peer, a, &manager, &gids, text);
+    return trib_fail(v->err, status, "%s", text);
+}
+
+void trib_verbs_try_devices(struct verbs *v, int peer,
+                            const struct verbs_choice *choice,
+                            struct verbs_outcome *out)
+{
+    const uint64_t end = trib_deadline_ms(v->reach_ms);
+
+    assert(choice->n > 0 && !*out->why);
+    for (int i = 0; i < choice->n; i++) {
+        const int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
+        const uint64_t until = trib_deadline_ms(share_ms);
+        struct attempt manager = {.v = v, .until = until},
+                       gids = {.v = v, .until = until};
+        char text[VERBS_FAILURE_TEXT];
+        out->at = i;
+        out->status = TRIB_OK;
+        if (make_outlet(peer, &choice->address[i], &manager, &gids))
+            return;
+        out->status =
+            explain_failure(v, peer, &choice->address[i], &manager, &gids, text);
+        if (!*out->why)
+            memcpy(out->why, text, sizeof(text));
+        if (out->status == TRIB_ERR_MISMATCH)
+            return; /* the peer itself refused */
+    }
 }
 
 /* Try the peer's devices in turn. They share the time limit. */
@@ -568,14 +576,16 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
 {
     struct verbs *v = verbs_of(t);
     struct verbs_choice choice;
-    trib_status_t status = check_address(v, peer, address, &choice);
+    trib_status_t status = trib_verbs_check_address(v, peer, address, &choice);
 
     if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
-    struct verbs_peer *p = &v->peers[peer];
-    if (!p->asked)
-        p->asked = calloc(2 * v->depth, sizeof(*p->asked));
-    if (!p->asked)
+    if (v->peers[peer].outcome)
+        return trib_verbs_take_failure(v, peer);
+    if (!trib_verbs_make_asked(v, peer))
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
-    return connect_any(v, peer, &choice);
+    trib_idle_gate_enter(&v->gate);
+    status = connect_any(v, peer, &choice);
+    trib_idle_gate_leave(&v->gate);
+    return status;
 }

@@ -43,6 +43,47 @@ static void defer_wc(struct verbs *v, const struct ibv_wc *wc)
     v->deferred_cqes[v->deferred_at + v->n_deferred++] = *wc;
 }
 
+static bool make_deferred(struct verbs *v)
+{
+    if (!v->deferred_cqes)
+        v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
+    return v->deferred_cqes != NULL;
+}
+
+static bool any_pending(const struct verbs *v, const int *peers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct verbs_peer *p = &v->peers[peers[i]];
+        if (p->base.state == TRIB_PEER_CONNECTED && !verbs_sends_done(p))
+            return true;
+    }
+    return false;
+}
+
+void trib_verbs_drain_sends(struct verbs *v, const int *peers, int n, uint64_t until)
+{
+    const struct timespec pause = {0, DRAIN_PAUSE_NS};
+    struct trib_event none;
+    struct ibv_wc wc[VERBS_BATCH];
+
+    if (!make_deferred(v))
+        return;
+    trib_verbs_flush(v);
+    while (any_pending(v, peers, n) && !trib_deadline_passed(until)) {
+        const int got = ibv_poll_cq(v->cq, VERBS_BATCH, wc);
+        for (int i = 0; i < got; i++) {
+            if (verbs_wc_work(&wc[i]) == VERBS_RECEIVED)
+                defer_wc(v, &wc[i]);
+            else
+                (void)verbs_handle_wc(v, &wc[i], &none);
+        }
+        if (got <= 0 && trib_idle_call(v->idle))
+            return;
+        if (got <= 0)
+            nanosleep(&pause, NULL);
+    }
+}
+
 /*
  * Block until everything posted to a peer, or to all peers for -1, is complete.
  * Unresponsive peers delay this until `until` at most.
@@ -54,9 +95,7 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
     struct ibv_wc wc[VERBS_BATCH];
 
     assert(peer >= -1 && peer < v->size);
-    if (peer >= 0 && !v->deferred_cqes)
-        v->deferred_cqes = malloc(v->deferred_max * sizeof(*v->deferred_cqes));
-    if (peer >= 0 && !v->deferred_cqes)
+    if (peer >= 0 && !make_deferred(v))
         return;
     trib_verbs_flush(v);
     while (!all_drained(v, peer) && !trib_deadline_passed(until)) {

@@ -44,7 +44,7 @@ static const struct verbs_status_text texts[] = {
          "the host or its link is down, or packets are lost: try ping and "
          "ibv_rc_pingpong between the hosts; with RoCE, UDP port 4791 must be open, "
          "the MTU equal along the path, and flow control (PFC or ECN) configured on "
-         "the switches"},
+         "the switches; with InfiniBand, both ports in one partition (verbs:pkey)"},
     [IBV_WC_RNR_RETRY_EXC_ERR] =
         {"it no longer accepts writes",
          "it is stopped or stuck: check the process; verbs:receives=N adds receives"},
@@ -117,6 +117,10 @@ static const struct {
                                "or both are limited members: set verbs:pkey=NUMBER on "
                                "all ranks",
                                "the ports have no partition in common"},
+    [VERBS_NO_DEVICE] = {"its RDMA device has failed",
+                         "this rank's RDMA device has failed"},
+    [VERBS_GONE] = {"it has disconnected, or declared this rank lost",
+                    "this rank has disconnected from it, or declared it lost"},
     [VERBS_NOT_PROVED] = {"this rank has a different secret, or proved it too late: "
                           "set the same TRIB_KEY on all ranks",
                           "it did not prove in time that it has the secret"},
@@ -136,7 +140,7 @@ void trib_verbs_log_refusal(struct verbs *v, const struct verbs_hello *hello,
                             enum verbs_refusal why)
 {
     assert((size_t)why < sizeof(refusals) / sizeof(refusals[0]));
-    if (why != VERBS_LEFT && why != VERBS_NO_ROOM) /* else logged already */
+    if (!verbs_is_quiet(why) && why != VERBS_NO_ROOM) /* logged already */
         trib_log(v->log, TRIB_LOG_WARN, "verbs",
                  "rank %d (process %d) requested a connection, but %s", hello->rank,
                  hello->pid, refusals[why].listener);

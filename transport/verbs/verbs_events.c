@@ -22,6 +22,17 @@ void trib_verbs_set_fault_all(struct verbs *v, const char *text)
     trib_verbs_wake_owner(v);
 }
 
+void trib_verbs_end_device(struct verbs *v, const char *end)
+{
+    char why[TRIB_WHY_MAX];
+
+    assert(verbs_links_held(v));
+    if (!verbs_device_end(v))
+        atomic_store_explicit(&v->device_end, end, memory_order_release);
+    trib_verbs_device_end_text(v, why);
+    trib_verbs_set_fault_all(v, why);
+}
+
 /* Return the peer that a queue pair was created for; NULL: it belongs to another
  * transport. */
 static struct verbs_peer *owner_of(const struct verbs *v, const struct ibv_qp *qp)
@@ -121,10 +132,10 @@ static void record_fault(struct verbs *v, const struct ibv_async_event *event)
                   "the device reported a fatal error of its queue pair");
         break;
     case IBV_EVENT_DEVICE_FATAL:
-        trib_verbs_set_fault_all(v, "this host's RDMA device has failed");
+        trib_verbs_end_device(v, "has failed");
         break;
     default:
-        trib_verbs_set_fault_all(v, "a queue of this host's RDMA device has failed");
+        trib_verbs_end_device(v, "reports a failed queue");
         break;
     }
 }
@@ -147,7 +158,7 @@ static void handle(void *arg, const struct ibv_async_event *event)
     if (event)
         record_fault(v, event);
     else
-        trib_verbs_set_fault_all(v, VERBS_DISAPPEARED);
+        trib_verbs_end_device(v, VERBS_DISAPPEARED);
     pthread_mutex_unlock(&v->links);
 }
 

@@ -229,6 +229,7 @@ int trib_verbs_report_losses(struct verbs *v, struct trib_event *events, int max
         trib_peer_report(&p->base, i, p->got_disconnect, &events[n]);
         events[n++].broken = p->broken && !p->got_disconnect && !p->base.given_up &&
                              !trib_peer_liveness_dead(&p->base.liveness);
+        events[n - 1].final = verbs_device_end(v) != NULL;
         if (p->may_return) {
             trib_verbs_send_last(v, i, VERBS_GIVEN_UP);
             trib_verbs_drain(v, i, trib_deadline_ms(NOTICE_MS));

@@ -250,6 +250,7 @@ static trib_status_t open_ports(const struct trib_transport_opts *opts,
         .same_net = same_net,
         .revive = d->params->reconnect ? d->params->revive : NULL,
         .sever = d->params->reconnect ? d->params->sever : NULL,
+        .bar = d->params->reconnect ? d->params->bar : NULL,
         .shorten = trib_verbs_shorten,
         .reach_ms = (int)d->params->reach_ms,
     };

@@ -319,22 +319,36 @@ bool trib_verbs_send_ready(struct verbs *v, int peer)
 trib_status_t trib_verbs_probe_path(struct verbs *v, int peer, uint64_t until,
                                     char *why, size_t bytes)
 {
+    if (trib_verbs_post_probe(v, peer))
+        trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));
+    return trib_verbs_judge_probe(v, peer, why, bytes);
+}
+
+void trib_verbs_await_probes(struct verbs *v, const int *peers, int n)
+{
+    trib_verbs_drain_sends(v, peers, n, trib_deadline_ms(PROBE_MS));
+}
+
+trib_status_t trib_verbs_judge_probe(struct verbs *v, int peer, char *why, size_t bytes)
+{
     struct verbs_peer *p = &v->peers[peer];
     char cause[TRIB_WHY_MAX + 4] = "";
 
     assert(p->out.by_oob && p->out.qp);
     describe_path(p);
-    if (trib_verbs_post_probe(v, peer))
-        trib_verbs_drain(v, peer, step_deadline(until, PROBE_MS));
     bool here = p->base.state == TRIB_PEER_CONNECTED && verbs_sends_done(p);
     if (here && trib_verbs_send_ready(v, peer))
         return TRIB_OK;
     if (p->base.state == TRIB_PEER_DRAINING)
         snprintf(cause, sizeof(cause), " (%s)", p->base.why);
-    snprintf(why, bytes,
-             "no RDMA packet gets through from %s%s; with RoCE, UDP port 4791 must be "
-             "open: try ibv_rc_pingpong with these GIDs",
-             p->by, cause);
+    snprintf(
+        why, bytes,
+        "no RDMA packet gets through from %s%s; %s: try ibv_rc_pingpong with these "
+        "GIDs",
+        p->by, cause,
+        v->layer == VERBS_INFINIBAND
+            ? "both ports must be in one partition (verbs:pkey)"
+            : "with RoCE, UDP port 4791 must be open");
     reset_outlet(v, peer);
     return TRIB_ERR_PEER_LOST;
 }

@@ -177,7 +177,7 @@ static bool accept_request(struct verbs *v, struct verbs_pending_conn *c,
     enum verbs_refusal verdict;
     struct verbs_peer *p = trib_verbs_check_hello(v, &request->hello, true, &verdict);
     const bool waits =
-        verdict == VERBS_LEFT ||
+        verbs_is_quiet(verdict) ||
         (verdict == VERBS_TWICE && trib_verbs_supersede(v, p, &request->hello));
 
     assert(verbs_links_held(v));
@@ -221,7 +221,7 @@ static void send_challenge(struct verbs *v, struct verbs_pending_conn *c,
     c->refused =
         !fits || !trib_verbs_challenge(v, &request->hello, c->bytes, c->request_bytes,
                                        &c->proof, &reply.answer);
-    if (c->refused && verdict != VERBS_LEFT)
+    if (c->refused && !verbs_is_quiet(verdict))
         warn_of_rank(v, c, &request->hello, reply.answer.refusal);
     send_reply(v, c, &reply);
 }

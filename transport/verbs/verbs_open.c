@@ -190,7 +190,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->cfg = opts->cfg;
     v->log = opts->log;
     v->secret = opts->secret;
-    v->idle = opts->idle;
+    v->idle = trib_idle_gate_init(&v->gate, opts->idle);
     v->err = opts->err;
     v->trust.guard = opts->guard;
     if (opts->secret)
@@ -201,6 +201,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->inline_bytes = INLINE_BYTES;
     v->reach_ms = (int)s->reach_ms;
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
+    v->local.ways.idle = v->idle;
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
     v->cache_bytes = cache_bytes(s->cache);
     v->connect = s->connect;
@@ -222,6 +223,7 @@ static void release(struct verbs *v)
     trib_verbs_oob_listener_close(v);
     for (int i = 0; v->peers && i < v->size; i++) {
         free(v->peers[i].asked);
+        free(v->peers[i].outcome);
         trib_peer_liveness_free(&v->peers[i].base.liveness);
         if (v->peers[i].in.by_oob)
             close(v->peers[i].in.oob_fd);

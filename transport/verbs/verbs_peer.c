@@ -4,6 +4,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -34,6 +35,13 @@ trib_status_t trib_verbs_forked(struct verbs *v)
         "verbs: process %d is a forked child and cannot use the connections of process "
         "%d; call trib_init in the child",
         getpid(), v->local.me.pid);
+}
+
+void trib_verbs_device_end_text(const struct verbs *v, char why[TRIB_WHY_MAX])
+{
+    assert(verbs_device_end(v));
+    snprintf(why, TRIB_WHY_MAX, "this host's RDMA device %s %s", v->device,
+             verbs_device_end(v));
 }
 
 void trib_verbs_watch_fd(struct verbs *v, int fd)
@@ -79,6 +87,8 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
              verbs_hello_piece_shift(hello) > VERBS_PIECE_SHIFT_MAX ||
              !verbs_is_mtu(verbs_hello_mtu(hello)) || hello->caps & ~VERBS_CAPS)
         *verdict = VERBS_OTHER_VERSION;
+    else if (verbs_device_end(v))
+        *verdict = VERBS_NO_DEVICE;
     else if ((hello->step != VERBS_ASKS) != verbs_has_secret(v))
         *verdict = VERBS_OTHER_SECRET;
     else if (hello->settings != v->settings)
@@ -86,7 +96,7 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
     else if (!own_port)
         *verdict = VERBS_OTHER_DEVICE;
     else if (peer->closed)
-        *verdict = VERBS_LEFT;
+        *verdict = peer->barred ? VERBS_GONE : VERBS_LEFT;
     else if (peer->in.qp && peer->in_established)
         *verdict = VERBS_TWICE;
     else
@@ -139,6 +149,28 @@ void trib_verbs_forget_requests(struct verbs *v, int peer)
     atomic_store_explicit(&p->room, 0, memory_order_relaxed);
     if (v->list.to == p)
         verbs_list_clear(&v->list);
+}
+
+bool trib_verbs_make_asked(struct verbs *v, int peer)
+{
+    struct verbs_peer *p = &v->peers[peer];
+
+    assert(peer >= 0 && peer < v->size);
+    if (!p->asked)
+        p->asked = calloc(2 * v->depth, sizeof(*p->asked));
+    return p->asked != NULL;
+}
+
+trib_status_t trib_verbs_take_failure(struct verbs *v, int peer)
+{
+    struct verbs_outcome *outcome = v->peers[peer].outcome;
+    const trib_status_t status = outcome->status;
+
+    assert(status != TRIB_OK);
+    trib_fail(v->err, status, "%s", outcome->why);
+    free(outcome);
+    v->peers[peer].outcome = NULL;
+    return status;
 }
 
 void trib_verbs_end_revival(struct verbs *v, int peer)

@@ -174,6 +174,7 @@ enum verbs_attempt {
     VERBS_ATTEMPT_CONNECTED,
     VERBS_ATTEMPT_NO_LISTENER, /* the peer's process no longer listens */
     VERBS_ATTEMPT_NOT_YET, /* it listens, but has not seen the loss yet */
+    VERBS_ATTEMPT_NEVER, /* its device has failed, or it has left for good */
 };
 
 #define VERBS_REVIVALS 16 /* attempts at once, for one device */
@@ -188,8 +189,19 @@ struct verbs_revival {
     enum verbs_attempt result;
 };
 
+#define VERBS_FAILURE_TEXT 800 /* a struct trib_error cuts it off */
+
+/* The end of trib_verbs_try_devices. */
+struct verbs_outcome {
+    trib_status_t status;
+    int at; /* the device in its choice */
+    char why[VERBS_FAILURE_TEXT]; /* of the first failure; "": there was none */
+};
+
 struct verbs_peer {
     struct trib_peer_base base;
+    struct verbs_outcome *outcome; /* connect_many has failed, and connect has not
+                                    * asked yet; or NULL */
     struct verbs_address address; /* of the device that it was connected over */
     uint64_t revive_at; /* time of the next attempt to connect again */
     uint64_t revived_at; /* time of the last success; 0: none */
@@ -199,6 +211,7 @@ struct verbs_peer {
     uint8_t device; /* index among the peer's devices */
     char by[TRIB_WHY_MAX]; /* description of the connection */
     uint64_t key;
+    const char *never; /* why it refuses for good; or NULL */
     bool got_disconnect; /* the end of its connection is no death */
     bool finished; /* DISCONNECT received and nothing is in flight */
     enum verbs_unclear_failure unclear;
@@ -237,7 +250,8 @@ struct verbs_peer {
     struct verbs_link out, in;
     bool in_established;
     pid_t in_pid; /* process that asked for the inlet */
-    bool closed; /* refuse its requests */
+    bool closed; /* refuse its requests … */
+    bool barred; /* … and do so for good */
     bool gone; /* async event: its connection has ended */
     char fault[TRIB_WHY_MAX]; /* async event: the device's error on its queue pairs */
     _Atomic uint8_t piece_shift; /* log2 of the piece size of its writes */
@@ -254,6 +268,7 @@ struct verbs {
     struct trib_ip_endpoint local; /* its networks are used for OOB requests */
     const struct trib_secret *secret; /* NULL or not set: the job has no secret */
     struct trib_idle *idle; /* called while connecting; or NULL */
+    struct trib_idle_gate gate; /* its owner: several threads connect */
     struct trib_unauthenticated unauthenticated; /* manager only */
     struct verbs_cm_challenge *challenges; /* through librdmacm; under `links` */
     int next_challenge;
@@ -278,7 +293,8 @@ struct verbs {
                                           * host */
     uint16_t n_ips; /* addresses of the device */
     uint16_t more_ips;
-    uint16_t untold_ips; /* the last of them, for which an address of rails has no room */
+    uint16_t
+        untold_ips; /* the last of them, for which an address of rails has no room */
     uint16_t port; /* of librdmacm's listener */
     uint32_t depth; /* limit of posted requests per peer; a power of two */
     uint32_t signal_every;
@@ -317,6 +333,7 @@ struct verbs {
     struct verbs_peer *peers;
     _Atomic uint64_t *routes; /* hash table: QP number to struct verbs_route */
     uint32_t routes_mask;
+    const char *_Atomic device_end; /* how its device has failed, for good; or NULL */
     _Atomic bool async_events; /* `gone` or `fault` of some peer is set */
     _Atomic bool slept; /* the next poll must check the clock */
     _Atomic bool armed;
@@ -347,6 +364,12 @@ struct verbs {
 static inline bool verbs_is_ours(const struct verbs *v)
 {
     return getpid() == v->local.me.pid;
+}
+
+/* Return how the device of this rank has failed for good, or NULL. */
+static inline const char *verbs_device_end(const struct verbs *v)
+{
+    return atomic_load_explicit(&v->device_end, memory_order_acquire);
 }
 
 static inline bool verbs_has_secret(const struct verbs *v)
@@ -414,6 +437,8 @@ static inline uint64_t verbs_work_id(enum verbs_work work, int peer, uint32_t po
 trib_status_t trib_verbs_no_device(struct verbs *v);
 /* Set the error of calls in a forked child. */
 trib_status_t trib_verbs_forked(struct verbs *v);
+/* Explain that the device has failed: "this host's RDMA device mlx5_0 has failed". */
+void trib_verbs_device_end_text(const struct verbs *v, char why[TRIB_WHY_MAX]);
 /* Record for the owner that async events have happened, and end its wait. */
 void trib_verbs_wake_owner(struct verbs *v);
 /* Watch a socket in the manager's thread. */
@@ -430,6 +455,10 @@ bool trib_verbs_supersede(struct verbs *v, struct verbs_peer *p,
                           const struct verbs_hello *hello);
 /* Forget all requests to a peer: they count as done. Its outlet must not be in use. */
 void trib_verbs_forget_requests(struct verbs *v, int peer);
+/* Allocate `asked`. Return false if there is no memory. */
+bool trib_verbs_make_asked(struct verbs *v, int peer);
+/* Report the failure of connect_many, once. */
+trib_status_t trib_verbs_take_failure(struct verbs *v, int peer);
 /* Wait for the end of an attempt to connect again to this peer, if there is one. */
 void trib_verbs_end_revival(struct verbs *v, int peer);
 void trib_verbs_lose_peer(struct verbs *v, int peer, const char *format, ...)

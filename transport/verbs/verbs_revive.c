@@ -123,6 +123,7 @@ static enum multirail_revival join_attempt(struct verbs *v, struct verbs_revival
         [VERBS_ATTEMPT_CONNECTED] = MULTIRAIL_REVIVING, /* to be proved */
         [VERBS_ATTEMPT_NO_LISTENER] = MULTIRAIL_ENDED,
         [VERBS_ATTEMPT_NOT_YET] = MULTIRAIL_NOT_YET,
+        [VERBS_ATTEMPT_NEVER] = MULTIRAIL_NEVER,
     };
 
     trib_verbs_end_revival(v, a->peer);
@@ -186,6 +187,18 @@ void trib_verbs_sever(struct trib_transport *t, int peer)
         trib_verbs_sever_peer(v, peer, TRIB_PEER_LOST);
 }
 
+void trib_verbs_bar(struct trib_transport *t, int peer)
+{
+    struct verbs *v = verbs_of(t);
+
+    assert(peer >= 0 && peer < v->size);
+    if (!verbs_is_ours(v))
+        return;
+    pthread_mutex_lock(&v->links);
+    v->peers[peer].barred = true;
+    pthread_mutex_unlock(&v->links);
+}
+
 /* Without another rail the peer is lost soon. */
 static void hasten(struct verbs_peer *p)
 {
@@ -195,7 +208,8 @@ static void hasten(struct verbs_peer *p)
         p->revive_at = trib_deadline_ms(PAUSE_LAST_MS);
 }
 
-enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last)
+enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, bool last,
+                                         char why[TRIB_WHY_MAX])
 {
     enum multirail_revival result = MULTIRAIL_REVIVING;
     struct verbs *v = verbs_of(t);
@@ -209,6 +223,15 @@ enum multirail_revival trib_verbs_revive(struct trib_transport *t, int peer, boo
         return MULTIRAIL_REVIVING;
     if (a)
         result = join_attempt(v, a);
+    if (verbs_device_end(v)) {
+        trib_verbs_device_end_text(v, why);
+        return MULTIRAIL_NEVER;
+    }
+    if (result == MULTIRAIL_NEVER) {
+        snprintf(why, TRIB_WHY_MAX, "process %d refused: %.100s", p->address.pid,
+                 p->never);
+        return result;
+    }
     if (p->base.state == TRIB_PEER_CONNECTED)
         return is_proved(v, peer) && has_inlet(v, p) ? MULTIRAIL_REVIVED : result;
     if (p->base.state == TRIB_PEER_LOST || p->base.state == TRIB_PEER_LEFT)

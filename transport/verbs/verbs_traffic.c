@@ -91,8 +91,50 @@ int trib_verbs_pkey_index(struct verbs *v, uint16_t pkey, uint16_t *out)
     return find_pkey(v, pkey & PKEY_NUMBER, out) || is_implied(v, pkey) ? 0 : ENOENT;
 }
 
-/* Two limited members of a partition do not reach each other. A local setting must name
- * the same partition. */
+/* Two limited members of a partition do not reach each other. */
+static bool pkeys_match(uint16_t a, uint16_t b)
+{
+    return (a & PKEY_NUMBER) == (b & PKEY_NUMBER) && ((a | b) & PKEY_FULL);
+}
+
+/* Return "0x8005 (verbs:pkey)", or "0xffff (librdmacm's)". */
+static char *partition_text(bool set, uint16_t pkey, char text[32])
+{
+    snprintf(text, 32, "%#06x (%s)", pkey, set ? "verbs:pkey" : "librdmacm's");
+    return text;
+}
+
+/* Return the partition that librdmacm uses for an id, or 0 if unknown. */
+static uint16_t manager_pkey(struct verbs *v, struct rdma_cm_id *id)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+    int mask;
+
+    return v->api.rdma_init_qp_attr(id, &attr, &mask) == 0 ? pkey_at(v, attr.pkey_index)
+                                                           : 0;
+}
+
+bool trib_verbs_manager_shares(struct verbs *v, struct rdma_cm_id *id, uint16_t theirs,
+                               char *why, size_t bytes)
+{
+    const uint16_t usual = manager_pkey(v, id);
+    const bool set = v->traffic.pkey >= 0;
+    const uint16_t own = set ? v->pkey : usual;
+    const uint16_t peers = theirs ? theirs : usual;
+    const uint16_t full = theirs ? 0 : PKEY_FULL; /* it may be */
+    char here[32], there[32];
+
+    if ((!set && !theirs) || !own || !peers || pkeys_match(own, peers | full))
+        return true;
+    snprintf(why, bytes,
+             "the partitions differ: here %s, there %s: set the same verbs:pkey on all "
+             "ranks%s",
+             partition_text(set, own, here), partition_text(theirs != 0, peers, there),
+             (own ^ peers) & PKEY_NUMBER ? "" : ", and make one port a full member");
+    return false;
+}
+
+/* A local setting must name the same partition. */
 bool trib_verbs_shares_partition(struct verbs *v, uint16_t pkey)
 {
     uint16_t index;
@@ -100,7 +142,7 @@ bool trib_verbs_shares_partition(struct verbs *v, uint16_t pkey)
 
     if (!own && is_implied(v, pkey))
         own = PKEY_DEFAULT;
-    return own && ((own | pkey) & PKEY_FULL) &&
+    return own && pkeys_match(own, pkey) &&
            (v->traffic.pkey < 0 || (v->pkey & PKEY_NUMBER) == (pkey & PKEY_NUMBER));
 }
 

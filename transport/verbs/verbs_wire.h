@@ -43,7 +43,8 @@ struct verbs_address {
     uint8_t layer; /* enum verbs_layer of the port; 0: unknown */
     uint8_t piece_shift; /* log2 of the longest message that its port takes */
     uint8_t caps; /* VERBS_HAS_* */
-    uint8_t unused[4];
+    uint16_t pkey; /* its port's entry for the setting pkey=; 0: not set */
+    uint8_t unused[2];
     struct verbs_ip ip[VERBS_ADDRESSES];
 };
 
@@ -99,7 +100,8 @@ enum verbs_refusal {
     VERBS_OTHER_VERSION,
     VERBS_OTHER_SETTINGS,
     VERBS_OTHER_DEVICE, /* the request came in through an unused device or port */
-    VERBS_LEFT, /* the listener has disconnected from the requester, or lost it */
+    VERBS_LEFT, /* the listener has disconnected from the requester, or lost it; a later
+                 * request may be accepted */
     VERBS_TWICE, /* already connected */
     VERBS_NO_ROOM,
     VERBS_NO_WAY, /* no pair of GIDs of the two ports matches */
@@ -109,6 +111,8 @@ enum verbs_refusal {
     VERBS_OTHER_SECRET, /* only one side has a secret */
     VERBS_NOT_PROVED, /* the requester's proof is wrong or late */
     VERBS_OTHER_PARTITION, /* no partition of both ports that permits packets */
+    VERBS_NO_DEVICE, /* the listener's device has failed */
+    VERBS_GONE, /* as VERBS_LEFT, for good */
 };
 
 /* Private data of an answer. */

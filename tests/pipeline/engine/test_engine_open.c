@@ -108,6 +108,38 @@ TEST(test_unreachable)
     engines_close(t);
 }
 
+static int dialled[4], n_dialled;
+
+static void note_dials(struct trib_transport *t, const struct trib_target *dials, int n)
+{
+    (void)t;
+    for (int i = 0; i < n; i++)
+        dialled[n_dialled++] = dials[i].peer;
+}
+
+/* Peers that are not connected are connected at once; one alone is left to connect. */
+TEST(test_connects_many)
+{
+    struct engines *t = engines_meet(&(struct engines_opts){
+        .ranks = 4, .floats = 10, .transport = "loop", .config = "window=3;chunk=8K"});
+    struct trib_engine *e = &t->side[0].engine;
+    const struct trib_transport_ops *plain = e->transport->ops;
+    struct trib_transport_ops ops = *plain;
+    const bool all[] = {true, true, true, true}, one[] = {false, true, false, false};
+
+    ops.connect_many = note_dials;
+    e->transport->ops = &ops;
+    trib_engine_connect_many(e, one, 4);
+    assert_int_equal(n_dialled, 0);
+    assert_status(trib_engine_connect(e, 2, "broadcast"), TRIB_OK);
+    trib_engine_connect_many(e, all, 4);
+    assert_int_equal(n_dialled, 2);
+    assert_int_equal(dialled[0], 1);
+    assert_int_equal(dialled[1], 3);
+    e->transport->ops = plain;
+    engines_close(t);
+}
+
 /* An abort cause received from another rank takes precedence over the lost peer. */
 TEST(test_unreachable_with_a_cause)
 {

@@ -390,9 +390,9 @@ TEST(test_async, clean, nothing_left)
         {IBV_EVENT_QP_FATAL, "the device reported a fatal error of its queue pair"},
         {IBV_EVENT_QP_REQ_ERR, "it sent an invalid request"},
         {IBV_EVENT_QP_ACCESS_ERR, "it wrote outside this rank's regions"},
-        {IBV_EVENT_CQ_ERR, "a queue of this host's RDMA device has failed"},
-        {IBV_EVENT_SRQ_ERR, "a queue of this host's RDMA device has failed"},
-        {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device has failed"},
+        {IBV_EVENT_CQ_ERR, "this host's RDMA device fake0 reports a failed queue"},
+        {IBV_EVENT_SRQ_ERR, "this host's RDMA device fake0 reports a failed queue"},
+        {IBV_EVENT_DEVICE_FATAL, "this host's RDMA device fake0 has failed"},
     };
     struct pair pair;
 
@@ -500,7 +500,7 @@ TEST(test_removal, clean, nothing_left)
 
     open_pair(&pair);
     fake_verbs_remove();
-    expect_loss(&pair, 0, "this host's RDMA device was removed");
+    expect_loss(&pair, 0, "this host's RDMA device fake0 was removed");
     pair_close(&pair);
 }
 

@@ -94,8 +94,8 @@ TEST(test_close_one, clean, nothing_left)
         works(stays);
         assert_int_equal(fake_verbs_contexts(), 1);
         fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
-        expect_loss(stays, 0, "this host's RDMA device has failed");
-        expect_loss(stays, 1, "this host's RDMA device has failed");
+        expect_loss(stays, 0, "this host's RDMA device fake0 has failed");
+        expect_loss(stays, 1, "this host's RDMA device fake0 has failed");
         pair_close(stays);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
@@ -125,7 +125,7 @@ TEST(test_events_for_all, clean, nothing_left)
     fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
     for (int i = 0; i < PAIRS; i++)
         for (int side = 0; side < 2; side++)
-            expect_loss(&pairs[i], side, "this host's RDMA device has failed");
+            expect_loss(&pairs[i], side, "this host's RDMA device fake0 has failed");
     for (int i = 0; i < PAIRS; i++) {
         pair_close(&pairs[i]); /* waits for the logging thread */
         assert_int_equal(pairs[i].lines, 4); /* of both sides: down, active */
@@ -302,7 +302,7 @@ TEST(test_failed_device, clean, nothing_left)
 
     open_pair(&before);
     fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
-    expect_loss(&before, 0, "this host's RDMA device has failed");
+    expect_loss(&before, 0, "this host's RDMA device fake0 has failed");
     open_pair(&after);
     assert_int_equal(fake_verbs_contexts(), 2);
     works(&after);

@@ -279,6 +279,51 @@ TEST(test_common_partition, clean, nothing_left)
     }
 }
 
+/* The connection manager connects ranks of different partitions, but no packet would
+ * get through. By GIDs they connect if one may follow the other. */
+TEST(test_unequal_partitions, clean, nothing_left)
+{
+    static const struct {
+        const char *settings[2], *words;
+        bool by_gids;
+    } cases[] = {
+        {{",pkey=5", ",pkey=6"},
+         "the partitions differ: here 0x8005 (verbs:pkey), there 0x8006 (verbs:pkey): "
+         "set the same verbs:pkey on all ranks",
+         false},
+        {{",pkey=5", ""}, "here 0x8005 (verbs:pkey), there 0xffff (librdmacm's)", true},
+        {{"", ",pkey=6"},
+         "here 0xffff (librdmacm's), there 0x8006 (verbs:pkey)",
+         false},
+        {{",pkey=7", ",pkey=7"}, "and make one port a full member", false},
+        {{",pkey=5", ",pkey=5"}, NULL, true},
+        {{"", ",pkey=0x7fff"}, NULL, true},
+    };
+    static const uint16_t table[FAKE_PKEYS] = {0xffff, 0x8005, 0x8006, 0x0007};
+
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const bool best = i % 2;
+        const char *words = best && cases[i / 2].by_gids ? NULL : cases[i / 2].words;
+        struct trib_address address;
+        struct pair pair = {0};
+        (void)fake_verbs_reset();
+        memcpy(fake_verbs_port_opts(0, 0, 1)->pkeys, table, sizeof(table));
+        for (int k = 0; k < 2; k++) {
+            char text[160];
+            struct trib_transport_opts side = pair_opts(&pair, k);
+            snprintf(text, sizeof(text), ALONE "%s%s", cases[i / 2].settings[k],
+                     best ? "" : ",connect=rdmacm");
+            assert_ok(trib_transport_open(text, &side, &pair.t[k]));
+        }
+        assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
+        if (words)
+            connect_fails(&pair, &address, TRIB_ERR_PEER_LOST, words);
+        else
+            connects(&pair, &address);
+        pair_close(&pair);
+    }
+}
+
 /* A transport lists the counters of all its ports, each once. */
 TEST(test_trouble, clean, nothing_left)
 {

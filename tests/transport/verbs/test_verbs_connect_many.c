@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: one rank connects to many at once, over a device in memory. Whatever one of
+ * them does, the others are connected.
+ */
+#include "tests/transport/verbs/verbs_pair.h"
+
+#include <arpa/inet.h>
+
+#include "transport/backends.h"
+#include "transport/multirail/multirail.h"
+#include "transport/verbs/verbs.h"
+
+enum { PEERS = 24, SIZE = PEERS + 1, TOGETHER = 8 };
+
+/* Rank 0 connects to all others. */
+static struct star {
+    struct trib_config cfg;
+    struct trib_log log;
+    struct trib_error err[SIZE];
+    struct trib_transport *t[SIZE];
+    struct trib_address address[SIZE];
+    struct trib_target dials[PEERS];
+} star;
+
+static void drop_line(void *arg, trib_log_level_t level, const char *line)
+{
+    (void)arg, (void)level, (void)line;
+}
+
+static void star_open(const char *text, struct trib_idle *idle)
+{
+    memset(&star, 0, sizeof(star));
+    star.cfg.stop_timeout_ms = 60000;
+    trib_log_init(&star.log, TRIB_LOG_ERROR, drop_line, NULL);
+    for (int i = 0; i < SIZE; i++) {
+        const struct trib_transport_opts opts = {.self = i,
+                                                 .size = SIZE,
+                                                 .params = "",
+                                                 .cfg = &star.cfg,
+                                                 .log = &star.log,
+                                                 .idle = i ? NULL : idle,
+                                                 .err = &star.err[i]};
+        assert_ok(trib_transport_open(text, &opts, &star.t[i]));
+        assert_ok(star.t[i]->ops->address(star.t[i], &star.address[i]));
+        if (i)
+            star.dials[i - 1] = (struct trib_target){i, &star.address[i]};
+    }
+}
+
+static void star_close(void)
+{
+    for (int i = SIZE - 1; i >= 0; i--) /* rank 0 acknowledges the notices of all */
+        star.t[i]->ops->close(star.t[i]);
+}
+
+static void connect_many(void)
+{
+    star.t[0]->ops->connect_many(star.t[0], star.dials, PEERS);
+}
+
+static trib_status_t connect_one(int peer)
+{
+    trib_error_clear(&star.err[0]);
+    return star.t[0]->ops->connect(star.t[0], peer, &star.address[peer]);
+}
+
+/* An empty write gets to each peer but one. */
+static void assert_works(int without)
+{
+    for (int peer = 1; peer < SIZE; peer++) {
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        const struct trib_write w = {.imm = (uint32_t)peer};
+        struct trib_event e = {0};
+        if (peer == without)
+            continue;
+        assert_ok(star.t[0]->ops->write(star.t[0], peer, &w));
+        while (!star.t[peer]->ops->poll(star.t[peer], &e, 1) &&
+               !trib_deadline_passed(until))
+            (void)star.t[0]->ops->poll(star.t[0], &(struct trib_event){0}, 0);
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        assert_int_equal(e.imm, peer);
+        assert_int_equal(e.peer, 0);
+    }
+}
+
+/* Steps of connections that rank 0 makes. They wait until some are made at once. */
+static struct {
+    _Atomic int now, most, all;
+    int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+} slow;
+
+static int slow_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    if (attr->qp_state == IBV_QPS_RTR) {
+        const int now = atomic_fetch_add(&slow.now, 1) + 1;
+        int most = atomic_load(&slow.most);
+        while (now > most && !atomic_compare_exchange_weak(&slow.most, &most, now))
+            continue;
+        atomic_fetch_add(&slow.all, 1);
+        const uint64_t until = trib_deadline_ms(5000 * tribtest_slowness());
+        while (atomic_load(&slow.most) < TOGETHER && !trib_deadline_passed(until))
+            usleep(200);
+        atomic_fetch_sub(&slow.now, 1);
+    }
+    return slow.modify_qp(qp, attr, mask);
+}
+
+static struct verbs *first_inner(void)
+{
+    return star.t[0]->ops == &trib_verbs_ops
+               ? verbs_of(star.t[0])
+               : verbs_of(multirail_of(star.t[0])->inner[0]);
+}
+
+static void make_slow(void)
+{
+    struct verbs *v = first_inner();
+
+    memset(&slow, 0, sizeof(slow));
+    slow.modify_qp = v->api.ibv_modify_qp;
+    v->api.ibv_modify_qp = slow_modify;
+}
+
+/* Several at a time, a bounded number, each once; connect has nothing left to do. */
+TEST(test_at_once, clean, nothing_left)
+{
+    static const char *const texts[] = {ALONE ",connect=rdmacm", ALONE ",connect=gid",
+                                        "verbs:connect=rdmacm", "verbs:connect=gid",
+                                        "auto:ranks_per_host=1"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        (void)fake_verbs_reset();
+        star_open(texts[i], NULL);
+        if (i < 4)
+            make_slow();
+        connect_many();
+        if (i < 4) {
+            assert_int_equal(slow.all, PEERS);
+            assert_in_range(slow.most, TOGETHER, 16);
+        }
+        for (int peer = 1; peer < SIZE; peer++)
+            assert_ok(connect_one(peer));
+        if (i < 4)
+            assert_int_equal(slow.all, PEERS);
+        connect_many(); /* does nothing */
+        assert_works(0);
+        star_close();
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Several devices: each rail connects to all. */
+TEST(test_rails_at_once, clean, nothing_left)
+{
+    struct trib_route route;
+
+    fake_verbs_reset()->devices = 3;
+    star_open("verbs:rails=3", NULL);
+    make_slow();
+    connect_many();
+    assert_int_equal(slow.all, PEERS);
+    for (int peer = 1; peer < SIZE; peer++) {
+        assert_ok(connect_one(peer));
+        star.t[0]->ops->route(star.t[0], peer, &route);
+        assert_string_equal(route.why, "3 rails: fake0 fake1 fake2");
+    }
+    assert_int_equal(slow.all, PEERS);
+    assert_works(0);
+    star_close();
+}
+
+/* Change the address of one peer so that it refuses, or nobody answers. */
+static int spoil(int peer, bool silent)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = INADDR_ANY};
+    socklen_t len = sizeof(any);
+    struct verbs_address a;
+    int fd = -1;
+
+    memcpy(&a, star.address[peer].bytes, sizeof(a));
+    if (silent) {
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(bind(fd, (struct sockaddr *)&any, len), 0);
+        assert_int_equal(listen(fd, 8), 0);
+        assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &len), 0);
+        a.oob_port = ntohs(any.sin_port);
+    } else {
+        a.key++;
+    }
+    memcpy(star.address[peer].bytes, &a, sizeof(a));
+    return fd;
+}
+
+/* One peer fails; connect says why, once, and then tries again. */
+TEST(test_one_fails, clean, nothing_left)
+{
+    enum { BAD = 7 };
+
+    for (int i = 0; i < 3; i++) {
+        const bool silent = i == 2;
+        (void)fake_verbs_reset();
+        star_open(i ? ALONE ",connect=gid,reach_ms=500" : ALONE ",connect=rdmacm",
+                  NULL);
+        const struct trib_address good = star.address[BAD];
+        const int fd = spoil(BAD, silent);
+        connect_many();
+        for (int peer = 1; peer < SIZE; peer++) {
+            if (peer != BAD) {
+                assert_ok(connect_one(peer));
+                continue;
+            }
+            assert_status(connect_one(peer), TRIB_ERR_PEER_LOST);
+            contains(star.err[0].text, "rank 0 (process");
+            contains(star.err[0].text, "cannot reach rank 7 (process");
+            contains(star.err[0].text,
+                     silent ? "no answer for" : "it belongs to another job");
+        }
+        assert_works(BAD);
+        star.address[BAD] = good;
+        assert_ok(connect_one(BAD));
+        assert_works(0);
+        if (fd >= 0)
+            close(fd);
+        star_close();
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Packets to one peer do not get through, as the empty writes at the end show. */
+TEST(test_one_unproved, clean, nothing_left)
+{
+    (void)fake_verbs_reset();
+    star_open(ALONE ",connect=gid", NULL);
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR); /* of the first one */
+    connect_many();
+    int failed = 0;
+    for (int peer = 1; peer < SIZE; peer++) {
+        if (connect_one(peer) == TRIB_OK)
+            continue;
+        failed++;
+        contains(star.err[0].text, "no RDMA packet gets through");
+        assert_ok(connect_one(peer));
+    }
+    assert_int_equal(failed, 1);
+    assert_works(0);
+    star_close();
+}
+
+static pthread_t owner;
+static _Atomic int calls, calls_of_others, answer_at;
+
+static int count_call(void *arg)
+{
+    (void)arg;
+    calls++;
+    calls_of_others += !pthread_equal(pthread_self(), owner);
+    return answer_at && calls >= answer_at;
+}
+
+/* Only the caller's thread calls the idle function, which may end all attempts. */
+TEST(test_idle_function, clean, nothing_left)
+{
+    static const char *const texts[] = {ALONE ",connect=gid", "verbs:connect=rdmacm"};
+
+    int all_calls = 0; /* a call may be too quick for one */
+
+    for (int i = 0; i < 4; i++) {
+        struct trib_idle idle = {.call = count_call};
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        owner = pthread_self();
+        calls = calls_of_others = 0;
+        answer_at = i / 2 ? 5 : 0;
+        star_open(texts[i % 2], &idle);
+        make_slow();
+        fake->deaf = i == 3;
+        connect_many();
+        all_calls += calls;
+        assert_int_equal(calls_of_others, 0);
+        for (int peer = 1; peer < SIZE && !answer_at; peer++)
+            assert_ok(connect_one(peer));
+        if (i == 3)
+            assert_status(connect_one(1), TRIB_ERR_PEER_LOST);
+        star_close();
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+    assert_true(all_calls > 0);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs: rails that will not come back, because a device has failed or the peer has
+ * left for good, are given up at once.
+ */
+#include "tests/transport/verbs/failback_rig.h"
+
+/* As open_devices, but each side is a host of its own. */
+static void open_hosts(struct pair *pair, int devices, const char *text)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+
+    fake->inline_max = ENTRY;
+    fake->hosts = 2;
+    fake->devices = devices;
+    fake->down_fails = true;
+    memset(sides, 0, sizeof(sides));
+    memset(pair, 0, sizeof(*pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(pair, i);
+        fake_verbs_host(i);
+        assert_ok(trib_transport_open(text, &opts, &pair->t[i]));
+        pair_offer(pair, i, &address[i], &region[i]);
+    }
+    fake_verbs_host(0);
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_ok(ops->connect(pair->t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
+    }
+    be_patient(pair);
+    run(pair, 50);
+}
+
+/* Poll a side until it has lost the other. */
+static struct trib_event await_loss(struct pair *pair, int side)
+{
+    struct trib_event e;
+
+    do
+        assert_int_equal(pair_await(pair, side, &e), 1);
+    while (e.kind != TRIB_EVENT_PEER_LOST);
+    return e;
+}
+
+static int count_queue_pairs(void)
+{
+    struct fake_qp row;
+    int n = 0;
+
+    while (fake_verbs_qp(n, &row))
+        n++;
+    return n;
+}
+
+/* A device that has failed is not tried again by either side; the other one carries
+ * all, and may itself be lost for a while. */
+TEST(test_device_fails, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs", "verbs:connect=gid"};
+    static const enum ibv_event_type types[] = {IBV_EVENT_DEVICE_FATAL,
+                                                IBV_EVENT_CQ_ERR};
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        open_hosts(&pair, 2, texts[i % 2]);
+        if (i / 2)
+            fake_verbs_async_of(inner_of_side(&pair, 0, 0)->cq, types[1]);
+        else
+            fake_verbs_async(0, types[0]);
+        while (peer_of(&pair, 0)->final != 1 || peer_of(&pair, 1)->final != 1) {
+            step(&pair);
+            if (trib_deadline_passed(until))
+                fail_msg("final: %#x %#x", peer_of(&pair, 0)->final,
+                         peer_of(&pair, 1)->final);
+        }
+        contains(peer_of(&pair, 0)->rails[0].why, "this host's RDMA device fake0 ");
+        contains(peer_of(&pair, 1)->rails[0].why, "its RDMA device has failed");
+        const int made = count_queue_pairs();
+        const uint64_t soon = trib_deadline_ms(300);
+        while (!trib_deadline_passed(soon))
+            step(&pair);
+        assert_int_equal(count_queue_pairs(), made);
+        fake_verbs_port(1, 1, false); /* at host 0 */
+        while (!peer_of(&pair, 0)->stranded_at || !peer_of(&pair, 1)->stranded_at) {
+            step(&pair);
+            if (trib_deadline_passed(until))
+                fail_msg("not stranded");
+        }
+        fake_verbs_port(1, 1, true);
+        run(&pair, 100);
+        assert_int_equal(peer_of(&pair, 0)->dead, 1);
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* The only device fails: the peer is lost at once, with its name. */
+TEST(test_only_device_fails, clean, nothing_left)
+{
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        open_hosts(&pair, 1, i % 2 ? "verbs:connect=gid" : "verbs");
+        if (i / 2) { /* while its connection is lost */
+            strand(&pair);
+            fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
+        } else {
+            fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
+        }
+        struct trib_event e = await_loss(&pair, 0);
+        contains(e.why, "this host's RDMA device fake0 has failed");
+        fake_verbs_port(0, 1, true);
+        e = await_loss(&pair, 1);
+        if (i / 2)
+            contains(e.why, "its RDMA device has failed");
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* A peer that has disconnected for good, though its process listens, is not waited
+ * for. */
+TEST(test_peer_has_left_meanwhile, clean, nothing_left)
+{
+    struct pair pair;
+
+    for (int i = 0; i < 4; i++) {
+        open_hosts(&pair, 1, i % 2 ? "verbs:connect=gid" : "verbs");
+        strand(&pair);
+        if (i / 2)
+            pair.t[1]->ops->disconnect(pair.t[1], 0);
+        else
+            pair.t[1]->ops->leave(pair.t[1], NULL);
+        fake_verbs_port(0, 1, true);
+        const uint64_t begin = trib_now_ns();
+        const struct trib_event e = await_loss(&pair, 0);
+        contains(e.why, "it has disconnected, or declared this rank lost");
+        assert_true(trib_now_ns() - begin < UINT64_C(30000000000)); /* of 60 s */
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Closing does not wait for a peer to which no rail leads. One of several tries is not
+ * late on a busy machine. */
+TEST(test_close_while_stranded, clean, nothing_left)
+{
+    uint64_t least = UINT64_MAX;
+    struct pair pair;
+
+    for (int i = 0; i < 5 && least > 900000000; i++) {
+        open_hosts(&pair, 1, "verbs");
+        strand(&pair);
+        const uint64_t begin = trib_now_ns();
+        pair_close(&pair);
+        const uint64_t took = (trib_now_ns() - begin) / 2; /* of two sides */
+        least = took < least ? took : least;
+    }
+    assert_true(least < 900000000);
+}
