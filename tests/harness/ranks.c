@@ -56,11 +56,12 @@ trib_plan_t *ranks_make_plan(const struct ranks_self *self, trib_comm_t *comm,
                              trib_coll_t coll, const trib_desc_t *desc)
 {
     trib_plan_t *plan;
+    trib_status_t st = coll == TRIB_ALLREDUCE
+                           ? trib_plan_allreduce(comm, desc, &plan)
+                           : trib_plan_create(comm, coll, desc, &plan);
 
-    if (coll == TRIB_ALLREDUCE)
-        ranks_ok(self, trib_plan_allreduce(comm, desc, &plan));
-    else
-        ranks_ok(self, trib_plan_create(comm, coll, desc, &plan));
+    if (st != TRIB_OK)
+        ranks_die(self, "a plan: %s: %s", trib_status_name(st), trib_last_error(comm));
     return plan;
 }
 
