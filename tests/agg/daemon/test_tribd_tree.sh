@@ -15,7 +15,7 @@ unset TRIB_ROOT TRIB_RANK TRIB_SIZE
 declare -A tribd_pid
 at_exit() { net_close; }
 net_open 7 || exit 1
-export TRIB_TRANSPORT=tcp
+export TRIB_TRANSPORT=tcp TRIB_STOP_TIMEOUT_MS=30000 # this machine may be busy for seconds
 net_job_hosts=4
 
 (umask 077; head -c 32 /dev/urandom >"$dir/key")
@@ -168,7 +168,7 @@ TRIB_RACKS=$dir/none refused "no such file" "$roots" "$dir/none"
 
 lost() { # NAME, SIGNAL, DAEMON
     shown=("$net_dir/rank0.out" "$dir/$3.log")
-    TRIB_SERVICE=$written net_job "$perf" allreduce --check --iters 400 --sizes 1M
+    TRIB_STOP_TIMEOUT_MS=4000 TRIB_SERVICE=$written net_job "$perf" allreduce --check --iters 400 --sizes 1M
     before=$(received 6)
     within 60 has_summed
     end "$2" "$3"
