@@ -49,64 +49,78 @@ static double times_power(double x, int exponent)
 /* Round to nearest, ties to even. What does not fit becomes infinity. */
 static uint16_t narrow_bits(trib_dtype_t dtype, double x)
 {
-    const struct format n = formats[dtype];
-    const uint16_t sign = signbit(x) ? n.sign : 0;
+    const struct format *n = &formats[dtype];
+    const uint16_t sign = signbit(x) ? n->sign : 0;
     int exponent;
 
     if (isnan(x))
-        return (uint16_t)(sign | n.top | 1u << (n.fraction_bits - 1));
+        return (uint16_t)(sign | n->top | 1u << (n->fraction_bits - 1));
     if (isinf(x))
-        return sign | n.top;
+        return sign | n->top;
     x = fabs(x);
     if (x == 0)
         return sign;
     (void)frexp(x, &exponent);
     exponent -= 1;
-    if (exponent < 1 - n.bias)
-        exponent = 1 - n.bias; /* subnormal: the step size stays the same */
-    const double steps = nearbyint(times_power(x, n.fraction_bits - exponent));
+    if (exponent < 1 - n->bias)
+        exponent = 1 - n->bias; /* subnormal: the step size stays the same */
+    const double steps = nearbyint(times_power(x, n->fraction_bits - exponent));
     /* A carry out of the fraction correctly increments the exponent field. */
     const uint32_t bits =
-        (uint32_t)steps + ((uint32_t)(exponent + n.bias - 1) << n.fraction_bits);
-    return bits >= n.top ? sign | n.top : sign | (uint16_t)bits;
+        (uint32_t)steps + ((uint32_t)(exponent + n->bias - 1) << n->fraction_bits);
+    return bits >= n->top ? sign | n->top : sign | (uint16_t)bits;
 }
 
 /* In E4M3, codes with all exponent bits set are numbers, except one NaN. */
 static double narrow_value(trib_dtype_t dtype, uint16_t code)
 {
-    const struct format n = formats[dtype];
-    const uint16_t bits = code & (uint16_t)(n.sign - 1);
-    const int exponent = bits >> n.fraction_bits;
-    const int fraction = bits & ((1 << n.fraction_bits) - 1);
+    const struct format *n = &formats[dtype];
+    const uint16_t bits = code & (uint16_t)(n->sign - 1);
+    const int exponent = bits >> n->fraction_bits;
+    const int fraction = bits & ((1 << n->fraction_bits) - 1);
     double value;
 
-    if (bits >= n.top)
-        value = bits == n.top && dtype != TRIB_F8_E4M3 ? (double)INFINITY : (double)NAN;
+    if (bits >= n->top)
+        value =
+            bits == n->top && dtype != TRIB_F8_E4M3 ? (double)INFINITY : (double)NAN;
     else if (exponent == 0)
-        value = times_power(fraction, 1 - n.bias - n.fraction_bits);
+        value = times_power(fraction, 1 - n->bias - n->fraction_bits);
     else
-        value = times_power(fraction + (1 << n.fraction_bits),
-                            exponent - n.bias - n.fraction_bits);
-    return code & n.sign ? -value : value;
+        value = times_power(fraction + (1 << n->fraction_bits),
+                            exponent - n->bias - n->fraction_bits);
+    return code & n->sign ? -value : value;
 }
 
-/* Use memcpy, since blocks may have any alignment. Machines are little-endian. */
+/* Copy an element of any alignment. Oracles do so for each element: a constant size
+ * needs no call of memcpy. */
+static inline void copy(void *to, const void *from, size_t size)
+{
+    if (size == 4)
+        memcpy(to, from, 4);
+    else if (size == 8)
+        memcpy(to, from, 8);
+    else if (size == 2)
+        memcpy(to, from, 2);
+    else
+        memcpy(to, from, 1);
+}
+
+/* Machines are little-endian. */
 void perf_number_store(trib_dtype_t dtype, void *out, size_t i,
                        union perf_number number)
 {
     const size_t size = trib_dtype_size(dtype);
-    const void *from = &number.i;
-    uint16_t narrow;
+    unsigned char *to = (unsigned char *)out + i * size;
     float f32;
 
     if (dtype == TRIB_F32) {
         f32 = (float)number.f;
-        from = &f32;
-    } else if (dtype != TRIB_F64 && !perf_number_is_integer(dtype)) {
-        narrow = narrow_bits(dtype, number.f);
-        from = &narrow;
+        memcpy(to, &f32, sizeof(f32));
+        return;
     }
-    memcpy((unsigned char *)out + i * size, from, size);
+    if (dtype != TRIB_F64 && !perf_number_is_integer(dtype))
+        number.i = narrow_bits(dtype, number.f);
+    copy(to, &number.i, size);
 }
 
 union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
@@ -116,7 +130,7 @@ union perf_number perf_number_load(trib_dtype_t dtype, const void *in, size_t i)
     const unsigned unused = 64 - 8 * (unsigned)size;
     float f32;
 
-    memcpy(&number.i, (const unsigned char *)in + i * size, size);
+    copy(&number.i, (const unsigned char *)in + i * size, size);
     if (perf_number_is_signed(dtype)) {
         number.i = (uint64_t)((int64_t)(number.i << unused) >> unused);
     } else if (dtype == TRIB_F32) {

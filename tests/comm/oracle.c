@@ -32,6 +32,8 @@ union perf_number oracle_rounded(trib_dtype_t dtype, union perf_number x)
 {
     uint64_t bytes;
 
+    if (dtype == TRIB_F64 || trib_dtype_size(dtype) == 8)
+        return x;
     perf_number_store(dtype, &bytes, 0, x);
     return perf_number_load(dtype, &bytes, 0);
 }
