@@ -34,8 +34,10 @@ static void await_turn(struct member *m, int round)
     const uint64_t mine =
         (uint64_t)round * (uint64_t)m->team->threads + (uint64_t)m->number;
 
+    unsigned turns = 0;
+
     while (m->team->turn != mine)
-        sched_yield();
+        tribtest_rest(&turns);
 }
 
 static void end_turn(struct member *m)
@@ -98,8 +100,9 @@ static void *with_plans(void *arg)
             renew(m, round, &plan);
         ranks_ok(self, trib_plan_start(plan));
         end_turn(m);
+        unsigned turns = 0;
         while (m->number % 2 && (st = trib_plan_test(plan)) == TRIB_INPROGRESS)
-            sched_yield();
+            tribtest_rest(&turns);
         ranks_ok(self, m->number % 2 ? st : trib_plan_wait(plan));
         check(m, round);
     }
@@ -172,8 +175,9 @@ static void *with_calls(void *arg)
         check(m, round);
         ranks_ok(self, trib_alloc(m->team->comm, 5000, &memory));
         trib_status_t st;
+        unsigned turns = 0;
         while ((st = trib_free(m->team->comm, memory)) == TRIB_ERR_BUSY)
-            sched_yield(); /* another thread's operation may use memory */
+            tribtest_rest(&turns); /* another thread's operation may use memory */
         ranks_ok(self, st);
     }
     return NULL;
@@ -392,13 +396,10 @@ TEST_ON(test_with_tribd, "shm", "tcp")
     snprintf(config, sizeof(config), "%s;service=127.0.0.1:%d", (const char *)*state,
              d.port);
     /* On a busy machine tribd may be late, which logs a warning. */
-    ranks_pass(.size = 2, .fn = teams, .config = config, .bare = true,
-               .noisy = true);
+    ranks_pass(.size = 2, .fn = teams, .config = config, .bare = true, .noisy = true);
     ranks_pass(.size = 3, .fn = with_idle, .config = config, .bare = true,
                .noisy = true);
-    ranks_pass(.size = 2, .fn = waits, .config = config, .bare = true,
-               .noisy = true);
-    ranks_pass(.size = 2, .fn = forks, .config = config, .bare = true,
-               .noisy = true);
+    ranks_pass(.size = 2, .fn = waits, .config = config, .bare = true, .noisy = true);
+    ranks_pass(.size = 2, .fn = forks, .config = config, .bare = true, .noisy = true);
     daemon_end(&d);
 }
