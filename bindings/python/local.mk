@@ -43,16 +43,23 @@ EXTRA_DIST += $(python_package) \
 	scripts/generate-python \
 	scripts/python-folder
 
+# The compiler takes ten seconds to read the headers of PyTorch: it compiles all files as one.
+TORCH_CODE = \
+	bindings/python/backend/torch_gather.cc bindings/python/backend/torch_group.cc \
+	bindings/python/backend/torch_memory.cc bindings/python/backend/torch_module.cc \
+	bindings/python/backend/torch_plans.cc bindings/python/backend/torch_sparse.cc \
+	bindings/python/backend/torch_work.cc
+EXTRA_DIST += $(TORCH_CODE)
+
 if TRIB_TORCH
 pkglib_LTLIBRARIES += _torch_backend.la
+bindings/python/backend/torch_all.cc: bindings/python/local.mk
+	$(AM_V_GEN)mkdir -p $(@D) && for file in $(TORCH_CODE); do echo "#include \"$$file\""; done >$@
 _torch_backend_la_SOURCES = \
-	bindings/python/backend/torch_gather.cc \
-	bindings/python/backend/torch_group.cc bindings/python/backend/torch_group.hpp \
-	bindings/python/backend/torch_memory.cc bindings/python/backend/torch_memory.hpp \
-	bindings/python/backend/torch_module.cc \
-	bindings/python/backend/torch_plans.cc bindings/python/backend/torch_plans.hpp \
-	bindings/python/backend/torch_sparse.cc \
-	bindings/python/backend/torch_work.cc bindings/python/backend/torch_work.hpp
+	bindings/python/backend/torch_group.hpp bindings/python/backend/torch_memory.hpp \
+	bindings/python/backend/torch_plans.hpp bindings/python/backend/torch_work.hpp
+nodist__torch_backend_la_SOURCES = bindings/python/backend/torch_all.cc
+CLEANFILES += bindings/python/backend/torch_all.cc
 _torch_backend_la_CPPFLAGS = $(AM_CPPFLAGS) $(TORCH_SYSTEM)
 _torch_backend_la_CXXFLAGS = -std=gnu++17 -Wall -Wextra -fvisibility=hidden
 _torch_backend_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
