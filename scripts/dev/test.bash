@@ -4,8 +4,8 @@
 
 # forget_results FOLDER - delete the results of the previous check.
 forget_results() {
+    mkdir -p "$1/lint" "$1/tests"
     find "$1/tests" \( -name '*.log' -o -name '*.trs' \) -delete
-    mkdir -p "$1/lint"
     rm -f "$1"/lint/*.log
 }
 
@@ -18,6 +18,7 @@ prepare_tests() {
     [ -z "${CI-}" ] || flags=(CFLAGS=-Og)
     # Each of hundreds of tests contains most of the library: lld links faster.
     [ -z "${CI-}" ] || ! command -v ld.lld >/dev/null || flags+=(LDFLAGS=-fuse-ld=lld)
+    flags+=("LIBTOOL=$PWD/scripts/quick-libtool")
     if make -C "$folder" -s -k -j "$jobs" check TESTS= "${flags[@]}" >/dev/null; then
         echo "ok 1 - all tests build" >"$folder/lint/tests.log"
     else
