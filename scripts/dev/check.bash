@@ -15,9 +15,12 @@ start_rxe() {
     in_background tests/rxe/run_rxe.sh build build/tests/rxe >/dev/null 2>&1
 }
 
-# Lint may take until the end, so it runs at the lowest priority.
-start_lint() {
-    in_background nice -n 19 scripts/lint >build/lint/lint.log 2>&1
+# Lint needs no build, but packages that the process INSTALLER brings. It may take until the end, so it runs at
+# the lowest priority.
+start_lint() { # INSTALLER
+    # shellcheck disable=SC2016 # the inner shell expands it
+    in_background nice -n 19 sh -c 'while kill -0 "$0" 2>/dev/null; do sleep 0.5; done; exec scripts/lint' "$1" \
+        >build/lint/lint.log 2>&1
     patient+=("$!")
 }
 
@@ -53,20 +56,21 @@ finish_patient() {
 }
 
 cmd_check() {
-    local quiet busy others=() patient=() flags=() status=0
+    local quiet busy others=() patient=() flags=() status=0 installer
 
     need "${build_packages[@]}" "${found_packages[@]}"
     # Install the others while the compiler works.
     in_background "$BASH" ./dev _need_others
+    installer=$!
+    forget_results build
+    start_lint "$installer"
     # CI needs no debug information, a quarter of the time of the build and half of that of C++.
     [ -z "${CI-}" ] || flags=(CFLAGS=-O2 CXXFLAGS=-O1)
     build_in build "${flags[@]}"
-    wait "${others[0]}"
-    others=()
-    forget_results build
+    wait "$installer"
+    others=("${others[@]:1}")
     start_rxe
     prepare_tests build
-    start_lint
     start_docs
     start_install
     split_tests
