@@ -29,7 +29,7 @@ always+=("--report=$report")
 
 every_call() { # MPI
     expect "$1: all collectives, types and operators, by the library" 0 "wrong 0" \
-        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/all_collectives.$1" 1 40
+        "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/all_collectives.$1" 1 17
     for call in allreduce reduce bcast allgather gather scatter alltoall reduce_scatter \
         reduce_scatter_block allgatherv gatherv scatterv alltoallv barrier ibcast ibarrier; do
         same "$1: no $call is left to MPI" "0 0 0 0 0 0" \

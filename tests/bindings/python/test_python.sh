@@ -58,10 +58,8 @@ if has numpy "arrays" "buffers" "ends"; then
 fi
 if has torch "tensors" "training"; then
     ranks "memory of tensors" 2 tensors.py
-    for n in 2 4; do
-        mkdir "$dir/$n"
-        ranks "DDP's hook and Fed" "$n" training.py "$dir/$n"
-    done
+    mkdir "$dir/training"
+    ranks "DDP's hook and Fed" 3 training.py "$dir/training"
 fi
 if [ ! -e "$build/.libs/_torch_backend.so" ]; then
     skip "process groups" "this build has no backend of torch.distributed"
@@ -69,11 +67,8 @@ elif has torch "process groups"; then
     mkdir "$dir/replicas"
     ranks "what programs do with DDP, by Fed, Hook and the backend" 2 fed.py "$dir/replicas"
     cc -shared -fPIC -I"$source/include" "$here/failing_start.c" -o "$dir/failing_start.so"
-    for n in 2 3; do
-        mkdir "$dir/group$n"
-        LD_PRELOAD=$dir/failing_start.so ranks "a process group" "$n" process_group.py all "$dir/group$n"
-    done
-    mkdir "$dir/children" "$dir/lost"
+    mkdir "$dir/group" "$dir/children" "$dir/lost"
+    LD_PRELOAD=$dir/failing_start.so ranks "a process group" 3 process_group.py all "$dir/group"
     expect "ranks that are children of multiprocessing" 0 "all right" "$python" "$here/children.py" "$dir/children"
     expect "a rank that is late, then lost, is named" any "all right" "$build/tools/trib-run" -n 2 \
         --timeout 50 --grace 5 -- "$python" "$here/process_group.py" lost "$dir/lost"
