@@ -13,17 +13,18 @@ wants_quiet() {
     return 1
 }
 
-# The longest tests start first, so that none runs alone at the end.
+# The longest tests start first, so that none runs alone at the end; those that mostly wait take turns with those
+# that compute.
 long_tests=(tests/fuzz/fuzz_region tests/fabric/test_fabric_rails tests/netns/test_doctor.sh tests/fault/test_fault tests/fault/test_shrink_faults
-    tests/fault/test_tribd_faults tests/comm/test_idle tests/netns/test_silence.sh tests/netns/test_hosts.sh tests/comm/test_matrix tests/comm/test_means tests/comm/test_bad_values
-    tests/boot/tcp/test_tcp tests/transport/verbs/test_verbs_conformance
-    tests/perf/test_trib_perf.sh tests/agg/daemon/test_tribd_lost.sh tests/agg/daemon/test_tribd_hostile.sh tests/agg/daemon/test_tribd.sh tests/train/program/test_trib_train.sh
-    tests/bindings/mpi/test_trib_mpi.sh tests/boot/test_launchers.sh tests/agg/client/test_agg_comm tests/agg/client/test_offload_partial tests/comm/test_rounds
-    tests/transport/test_conformance tests/agg/daemon/test_tribd_tree.sh tests/compress/test_neon.sh tests/agg/daemon/test_see.sh
-    tests/comm/plan/test_plan_notify tests/agg/daemon/test_tribd_return.sh tests/train/trainer/test_trainer_move tests/netns/test_addresses.sh
-    tests/netns/test_trouble.sh tests/transport/auto/test_auto_verbs tests/transport/verbs/test_verbs
-    tests/transport/verbs/test_verbs_oob_connect tests/transport/verbs/test_verbs_multiport tests/transport/common/test_heartbeat
-    tests/transport/verbs/test_verbs_liveness tests/boot/test_local tests/perf/test_agg.sh
+    tests/fault/test_tribd_faults tests/comm/test_idle tests/netns/test_silence.sh tests/netns/test_hosts.sh tests/comm/test_matrix
+    tests/transport/verbs/test_verbs_oob_connect tests/comm/test_means tests/boot/tcp/test_tcp tests/comm/test_bad_values
+    tests/transport/verbs/test_verbs_liveness tests/perf/test_trib_perf.sh tests/transport/common/test_heartbeat tests/agg/daemon/test_tribd_lost.sh
+    tests/transport/verbs/test_verbs_conformance tests/bindings/mpi/test_trib_mpi.sh tests/transport/verbs/test_verbs_multiport
+    tests/agg/daemon/test_tribd_hostile.sh tests/transport/auto/test_auto_verbs tests/agg/daemon/test_tribd.sh tests/boot/test_local
+    tests/train/program/test_trib_train.sh tests/netns/test_addresses.sh tests/boot/test_launchers.sh tests/transport/verbs/test_verbs
+    tests/agg/client/test_agg_comm tests/netns/test_trouble.sh tests/agg/client/test_offload_partial tests/comm/plan/test_plan_notify
+    tests/comm/test_rounds tests/agg/daemon/test_tribd_return.sh tests/transport/test_conformance tests/agg/daemon/test_see.sh
+    tests/agg/daemon/test_tribd_tree.sh tests/compress/test_neon.sh tests/train/trainer/test_trainer_move tests/perf/test_agg.sh
     tests/comm/state/test_state_merge tests/comm/members/test_grow tests/comm/core/test_gate tests/comm/kinds/test_plan_blocks
     tests/comm/plan/test_contribution_check tests/bindings/mpi/test_mpi_loading.sh tests/agg/client/test_fallback tests/train/coded/test_coded)
 
