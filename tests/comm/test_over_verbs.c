@@ -128,11 +128,14 @@ static int is_refused(struct ranks_self *self)
     static const char *const words[] = {"cannot register another", "may lock 16K",
                                         "ulimit -l unlimited", NULL};
     static const char *const other[] = {"could not join", NULL};
+    /* two ranks asked at once, and the kernel refused one */
+    static const char *const late[] = {"cannot register", "ulimit -l unlimited", NULL};
 
     if (trib_init(&self->opts, &self->comm) == TRIB_OK)
         ranks_die(self, "it has joined");
     if (!ranks_has(trib_last_error(NULL), words) &&
-        !ranks_has(trib_last_error(NULL), other))
+        !ranks_has(trib_last_error(NULL), other) &&
+        !ranks_has(trib_last_error(NULL), late))
         ranks_die(self, "%s", trib_last_error(NULL));
     return 0;
 }
