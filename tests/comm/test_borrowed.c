@@ -35,11 +35,11 @@ TEST(test_memory_of_malloc)
     static const struct {
         const char *config;
         int devices;
-    } cases[] = {{"transport=verbs", 1},
-                 {"transport=verbs", 2},
-                 {"transport=verbs:qps=2", 1},
-                 {"transport=verbs+trace", 1},
-                 {"transport=auto:ranks_per_host=1", 1}};
+    } cases[] = {{"transport=verbs:cache=1024", 1},
+                 {"transport=verbs:cache=1024", 2},
+                 {"transport=verbs:qps=2,cache=1024;", 1},
+                 {"transport=verbs:cache=1024+trace", 1},
+                 {"transport=auto:ranks_per_host=1,cache=1024;", 1}};
 
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         struct placed p = {.algorithm = "ring",
@@ -151,8 +151,9 @@ static int come_and_go(struct ranks_self *self)
 TEST(test_comes_and_goes)
 {
     static const char *const configs[] = {
-        "transport=verbs", "transport=verbs:qps=2", "transport=verbs:cache=1",
-        "transport=auto:ranks_per_host=1", "transport=verbs;check=sum"};
+        "transport=verbs:cache=1024", "transport=verbs:qps=2,cache=1024;",
+        "transport=verbs:cache=1", "transport=auto:ranks_per_host=1,cache=1024;",
+        "transport=verbs:cache=1024;check=sum"};
 
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
         struct ranks_job job = {.size = 3,
@@ -202,8 +203,8 @@ TEST(test_failure)
                                 .threads = true,
                                 .seconds = 120,
                                 .fn = fail_and_go_on,
-                                .config = i % 2 ? "transport=verbs:qps=2"
-                                                : "transport=verbs"};
+                                .config = i % 2 ? "transport=verbs:qps=2,cache=1024;"
+                                                : "transport=verbs:cache=1024"};
         reset_with_pages()->delay_us = i < 2 ? 300 : 0;
         assert_int_equal(ranks_run(&job), 0);
     }

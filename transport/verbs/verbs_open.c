@@ -98,7 +98,6 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .gid = -1,
                                .watch = 1,
                                .reconnect = 1,
-                               .cache = -1,
                                .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
         "verbs", opts->params, params, sizeof(params) / sizeof(params[0]), opts->err);
@@ -134,16 +133,6 @@ static uint32_t receives_for(int size, int window)
     return n < RECEIVES_MIN   ? RECEIVES_MIN
            : n > RECEIVES_MAX ? RECEIVES_MAX
                               : (uint32_t)n;
-}
-
-/* By default the cache may pin a quarter of this host's memory. */
-static size_t cache_bytes(int64_t mib)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    if (mib >= 0)
-        return (size_t)mib << 20;
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : 0;
 }
 
 static trib_status_t load(struct verbs *v)
@@ -203,7 +192,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->local.ways.idle = v->idle;
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
-    v->cache_bytes = cache_bytes(s->cache);
+    v->cache_bytes = (size_t)s->cache << 20;
     v->connect = s->connect;
     v->traffic = s->traffic;
     trib_verbs_set_choice(v, s);

@@ -150,23 +150,23 @@ static void change_all(const char *text,
 
 TEST(test_sends_what_is_mapped_now, ready, nothing_left)
 {
-    change_all(ALONE, sends);
+    change_all(CACHED, sends);
 }
 
 TEST(test_receives_where_is_mapped_now, ready, nothing_left)
 {
-    change_all(ALONE, receives);
+    change_all(CACHED, receives);
 }
 
 TEST(test_over_paths, ready, nothing_left)
 {
-    change_all("verbs:qps=3", sends);
+    change_all("verbs:qps=3,cache=1024", sends);
 }
 
 TEST(test_over_rails, ready, nothing_left)
 {
     fake->devices = 2;
-    change_all("verbs", receives);
+    change_all("verbs:cache=1024", receives);
 }
 
 /* The end of the heap goes and comes back. */
@@ -178,7 +178,7 @@ TEST(test_heap, ready, nothing_left)
     free(malloc(4 << 20));
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     free(malloc(900 << 10));
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     for (int i = 0; i < 3; i++) {
         uint8_t *p = sbrk(LEN);
         assert_true(p != (void *)-1);
@@ -248,7 +248,7 @@ TEST(test_threads, ready, nothing_left)
     pthread_t of[THREADS];
 
     c = (struct crowd){.lock = PTHREAD_MUTEX_INITIALIZER};
-    open_scene(&c.s, ALONE);
+    open_scene(&c.s, CACHED);
     mallopt(M_MMAP_THRESHOLD, LEN / 2); /* malloc maps and unmaps */
     c.until = trib_deadline_ms(1500);
     for (int i = 0; i < THREADS; i++)
@@ -266,7 +266,7 @@ TEST(test_forks_of_threads, ready, nothing_left)
     pthread_t of[2];
 
     c = (struct crowd){.lock = PTHREAD_MUTEX_INITIALIZER};
-    open_scene(&c.s, ALONE);
+    open_scene(&c.s, CACHED);
     mallopt(M_TRIM_THRESHOLD, 64 << 10); /* free() empties memory with a lock held */
     c.until = trib_deadline_ms(1500);
     for (int i = 0; i < 2; i++)

@@ -18,7 +18,7 @@ TEST(test_used_once, ready, nothing_left)
     struct scene s;
     uint8_t *p[BUFFERS];
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     const int regs = fake->regs;
     for (int i = 0; i < BUFFERS; i++) {
         p[i] = pages(LEN);
@@ -39,7 +39,7 @@ TEST(test_short_lives, ready, nothing_left)
     struct scene s;
     uint8_t *p = pages(LEN);
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     const int regs = fake->regs;
     for (int i = 0; i < 300; i++) {
         (void)sends(&s, p, (uint8_t)i);
@@ -57,7 +57,7 @@ TEST(test_views, ready, nothing_left)
     struct scene s;
     uint8_t *p = pages(2 * LEN);
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     heat(&s.pair, 0, p + 3, LEN + 5000, false);
     const int regs = fake->regs;
     for (size_t off = 3; off < 5000; off += 777)
@@ -81,7 +81,7 @@ TEST(test_access, ready, nothing_left)
     struct scene s;
     uint8_t *p = pages(LEN);
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     heat(&s.pair, 1, p, LEN, false);
     struct trib_region *input = borrow(&s.pair, 1, p, LEN, false);
     assert_non_null(input);
@@ -105,7 +105,7 @@ TEST(test_revoked, ready, nothing_left)
     struct trib_blob blob;
     struct trib_remote *remote;
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     struct trib_region *to = borrow_hot(&s.pair, 1, p, LEN, true);
     assert_ok(s.pair.t[1]->ops->export_region(s.pair.t[1], to, &blob));
     assert_ok(s.pair.t[0]->ops->import_region(s.pair.t[0], 1, &blob, &remote));
@@ -127,8 +127,8 @@ TEST(test_shared, ready, nothing_left)
     struct scene s, other;
     uint8_t *p = pages(LEN);
 
-    open_scene(&s, ALONE);
-    open_scene(&other, ALONE);
+    open_scene(&s, CACHED);
+    open_scene(&other, CACHED);
     heat(&s.pair, 1, p, LEN, true);
     const int regs = fake->regs;
     struct trib_region *first = borrow(&s.pair, 1, p, LEN, false);
@@ -201,7 +201,7 @@ TEST(test_many_ranges, ready, nothing_left)
     uint8_t *p = pages(LEN + RANGES * STEP);
 
     fake->real_pages = false;
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     for (int round = 0; round < 3; round++)
         for (size_t i = RANGES; i-- > 0;) {
             struct trib_region *r = borrow(&s.pair, 0, p + i * STEP, LEN + i, false);
@@ -225,7 +225,7 @@ static int leave_room(int rank, int size, void *arg)
     (void)rank, (void)size, (void)arg;
     if (!limit_locked(limit))
         return 3;
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     trib_memlock_read(&m);
     if (!m.limited)
         return 4;
@@ -262,7 +262,7 @@ TEST(test_other_memory, ready, nothing_left)
     struct scene s;
     const int fd = memfd_create("shared", MFD_CLOEXEC);
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     assert_int_equal(ftruncate(fd, LEN), 0);
     for (int flags = MAP_SHARED; flags <= MAP_PRIVATE; flags++) {
         void *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -283,7 +283,7 @@ TEST(test_old_kernel, ready, nothing_left)
     uint8_t *p = pages(LEN);
 
     fake->fork_unneeded = false;
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     for (int i = 0; i < 10; i++)
         assert_null(borrow(&s.pair, 0, p, LEN, false));
     munmap(p, LEN);
@@ -337,8 +337,8 @@ TEST(test_ends, ready, nothing_left)
     fake->real_pages = false;
     const int threads = count(tasks), fds = count(files);
     for (int i = 0; i < 2; i++) {
-        open_scene(&s, ALONE);
-        open_scene(&other, ALONE);
+        open_scene(&s, CACHED);
+        open_scene(&other, CACHED);
         assert_null(borrow(&s.pair, 0, p, LEN, false));
         const int before = count(tasks);
         heat(&s.pair, 0, p, LEN, false);
@@ -361,7 +361,7 @@ TEST(test_child_outlives, ready, nothing_left)
     int go[2], status;
     char byte = 0;
 
-    open_scene(&s, ALONE);
+    open_scene(&s, CACHED);
     heat(&s.pair, 0, p, LEN, false);
     assert_int_equal(pipe(go), 0);
     const pid_t child = fork();

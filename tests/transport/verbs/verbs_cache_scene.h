@@ -14,6 +14,8 @@
 #include "tests/harness/fake_pages.h"
 #include "transport/verbs/verbs_cache.h"
 
+#define CACHED ALONE ",cache=1024" /* MiB */
+
 enum { LEN = 512 << 10, PAGE = 4096, TRIES = 1100 };
 
 static inline void ignore(uintptr_t begin, uintptr_t end)
