@@ -53,6 +53,7 @@ with_tribd() {
     (umask 077; head -c 32 /dev/urandom >"$dir/key")
     printf '%s\n' "listen = 127.0.0.1:$port" "auth = key" "key = $dir/key" "threads = 1" \
         "http = 127.0.0.1:$((port + 1))" >"$dir/conf"
+    rm -f "$dir/tribd.log" # of the tribd before, which listened
     LD_LIBRARY_PATH=${4%/*} "$4" --config "$dir/conf" >"$dir/tribd.log" 2>&1 </dev/null &
     pid=$!
     within 20 grep -q "listening at" "$dir/tribd.log"
