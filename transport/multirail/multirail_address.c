@@ -130,6 +130,17 @@ static bool is_plain(int n, int peers)
     return (n == 1) != (peers == 1);
 }
 
+/* Read a record into room, which receives its predecessor first. Return its length, or
+ * 0 for an invalid one. */
+static uint16_t parse_record(struct multirail_bytes from, size_t *at, uint8_t *room,
+                             size_t room_bytes, struct multirail_bytes previous)
+{
+    assert(previous.len <= room_bytes);
+    if (previous.len)
+        memcpy(room, previous.at, previous.len);
+    return trib_multirail_get(from, at, room, room_bytes, previous.len);
+}
+
 /* Read the inner addresses, then the inner blobs of the boards. */
 static bool parse_records(const struct trib_address *address,
                           struct multirail_parsed_address *out)
@@ -140,21 +151,19 @@ static bool parse_records(const struct trib_address *address,
     assert(out->n >= 1 && out->n <= MULTIRAIL_MAX);
     for (int i = 0; i < out->n; i++) {
         struct trib_address *one = &out->inner[i];
-        const uint16_t before = i ? out->inner[i - 1].len : 0;
+        struct multirail_bytes previous = {NULL, 0};
         if (i)
-            memcpy(one->bytes, out->inner[i - 1].bytes, before);
-        one->len =
-            trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+            previous = (struct multirail_bytes){one[-1].bytes, one[-1].len};
+        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes), previous);
         if (!one->len)
             return false;
     }
     for (int i = 0; i < out->n; i++) {
         struct trib_blob *one = &out->board[i];
-        const uint16_t before = i ? out->board[i - 1].len : 0;
+        struct multirail_bytes previous = {NULL, 0};
         if (i)
-            memcpy(one->bytes, out->board[i - 1].bytes, before);
-        one->len =
-            trib_multirail_get(from, &at, one->bytes, sizeof(one->bytes), before);
+            previous = (struct multirail_bytes){one[-1].bytes, one[-1].len};
+        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes), previous);
         if (!one->len)
             return false;
     }

@@ -8,6 +8,13 @@
  */
 #include "tests/agg/daemon/store_job_rig.h"
 
+static void begin_snapshot(struct rig *rig, struct rank *r)
+{
+    say_order(r, TRIB_CONTROL_SNAPSHOT_TAKE);
+    while (!is_busy(rig))
+        usleep(1000);
+}
+
 TEST(test_forgotten)
 {
     struct rig rig = {.folder = ""};
@@ -61,9 +68,7 @@ TEST(test_end_while_the_disk_hangs)
 
     begin_saved(&rig, &r);
     atomic_store(&disk_hangs, true);
-    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
-    while (!is_busy(&rig))
-        usleep(1000);
+    begin_snapshot(&rig, &r);
     store_job_end(rig.job, "kicked");
     const trib_status_t st = trib_session_take_wait(r.session, until, &r.m);
     atomic_store(&disk_hangs, false);
@@ -83,9 +88,7 @@ TEST(test_memory_while_the_disk_hangs)
     begin_saved(&rig, &r);
     const uint64_t vectors = trib_quota_held_mt(&rig.quota);
     atomic_store(&disk_hangs, true);
-    say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
-    while (!is_busy(&rig))
-        usleep(1000);
+    begin_snapshot(&rig, &r);
     const uint64_t copy = rig.job->keeper->task.n;
     store_job_end(rig.job, "kicked");
     while (trib_quota_held_mt(&rig.quota) > copy && !trib_deadline_passed(until))
@@ -116,9 +119,7 @@ TEST(test_replaced)
         say_push(&r, TRIB_CONTROL_PUSH, 2);
         atomic_store(&copies_hang, copies);
         if (copies)
-            say_order(&r, TRIB_CONTROL_SNAPSHOT_TAKE);
-        while (copies && !is_busy(&rig))
-            usleep(1000);
+            begin_snapshot(&rig, &r);
         if (kicked)
             store_job_end(rig.job, "kicked");
         store_job_drain(rig.job);
