@@ -48,8 +48,8 @@ void trib_engine_close(struct trib_engine *e);
 trib_status_t trib_engine_connect(struct trib_engine *e, int peer,
                                   const char *operation);
 
-/** trib_engine_connect_many - connect to those of which[n] that are not connected, at
- * once. trib_engine_connect then sets up their links, or returns the errors. */
+/** trib_engine_connect_many - connect in parallel to each peer p < n with which[p] that
+ * is not connected. trib_engine_connect then sets up the link, or returns the error. */
 void trib_engine_connect_many(struct trib_engine *e, const bool *which, int n);
 
 /** trib_engine_reach - as trib_engine_connect, without slots for the frames of runs. */

@@ -263,8 +263,8 @@ static void run_by(int (*peers)(int self, int size, int *out), const char *name,
     pthread_barrier_init(&job.barrier, NULL, (unsigned)job.size);
     struct rank *ranks = calloc((size_t)job.size, sizeof(*ranks));
     run_job(&job, ranks);
-    printf("# %s of %d ranks: %.2f s, of which rank 0 connects for %.2f s\n", name,
-           job.size, (double)(trib_now_ns() - start) / 1e9, job.seconds);
+    printf("# %s, %d ranks: %.2f s; rank 0 connected in %.2f s\n", name, job.size,
+           (double)(trib_now_ns() - start) / 1e9, job.seconds);
     free(ranks);
     pthread_barrier_destroy(&job.barrier);
     free(job.addresses);
@@ -276,7 +276,7 @@ static void run(int (*peers)(int self, int size, int *out), const char *name)
     run_by(peers, name, "verbs:rails=1");
 }
 
-/* One rank connects to all others, and each connection takes it 2 ms. */
+/* Rank 0 connects to all others; each handshake takes 2 ms. */
 TEST(test_star, clean, nothing_left)
 {
     run_by(star, "star by librdmacm", "verbs:rails=1,connect=rdmacm");

@@ -208,7 +208,7 @@ TEST(test_records)
             assert_int_equal(at, ends[i]);
             assert_memory_equal(room, what[i], len[i]);
         }
-        /* One byte less is no record, and no room for one. */
+        /* A truncated record is refused, and so is a room that is a byte too small. */
         at = ends[0];
         assert_int_equal(
             trib_multirail_get((struct multirail_bytes){bytes, ends[1] - 1}, &at, room,

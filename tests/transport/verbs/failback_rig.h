@@ -14,7 +14,7 @@
 
 enum { SLOTS = 32, SLOT = 64, ENTRY = 16, IN_FLIGHT = 24 };
 
-/* What one side has sent and received. */
+/* Counts of messages of one side. */
 struct side {
     uint32_t sent, done, got;
     bool begun; /* the payload of the next message is posted */

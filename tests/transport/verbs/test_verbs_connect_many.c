@@ -170,7 +170,8 @@ TEST(test_rails_at_once, clean, nothing_left)
     star_close();
 }
 
-/* Change the address of one peer so that it refuses, or nobody answers. */
+/* Change the address of a peer: its key, so that it refuses; or, if silent, its port, to
+ * one that never answers. */
 static int spoil(int peer, bool silent)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = INADDR_ANY};
@@ -192,7 +193,8 @@ static int spoil(int peer, bool silent)
     return fd;
 }
 
-/* One peer fails; connect says why, once, and then tries again. */
+/* One peer cannot be reached: the next connect returns the error, a later one tries
+ * again. */
 TEST(test_one_fails, clean, nothing_left)
 {
     enum { BAD = 7 };
