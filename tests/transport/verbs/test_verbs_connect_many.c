@@ -170,8 +170,8 @@ TEST(test_rails_at_once, clean, nothing_left)
     star_close();
 }
 
-/* Change the address of a peer: its key, so that it refuses; or, if silent, its port, to
- * one that never answers. */
+/* Change the address of a peer: its key, so that it refuses; or, if silent, its port,
+ * to one that never answers. */
 static int spoil(int peer, bool silent)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = INADDR_ANY};
