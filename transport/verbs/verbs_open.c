@@ -187,7 +187,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->depth = power_of_two(16, (uint32_t)s->depth);
     v->receives = s->receives ? (uint32_t)s->receives
                               : receives_for(opts->size, opts->cfg->window);
-    v->inline_bytes = INLINE_BYTES;
+    atomic_init(&v->inline_bytes, INLINE_BYTES);
     v->reach_ms = (int)s->reach_ms;
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->local.ways.idle = v->idle;

@@ -300,7 +300,8 @@ struct verbs {
     uint32_t signal_every;
     uint32_t receives; /* in all */
     uint32_t link_receives; /* of each inlet, without an SRQ */
-    uint32_t inline_bytes;
+    _Atomic uint32_t inline_bytes; /* that each outlet takes; threads that connect lower
+                                    * it */
     uint8_t piece_shift;
     struct verbs_traffic traffic; /* ack_timeout, retry_count and rnr_retry are set */
     uint16_t pkey; /* partition of connections by GIDs */
@@ -370,6 +371,12 @@ static inline bool verbs_is_ours(const struct verbs *v)
 static inline const char *verbs_device_end(const struct verbs *v)
 {
     return atomic_load_explicit(&v->device_end, memory_order_acquire);
+}
+
+/* Return the longest write that is posted inline. */
+static inline uint32_t verbs_inline(const struct verbs *v)
+{
+    return atomic_load_explicit(&v->inline_bytes, memory_order_relaxed);
 }
 
 static inline bool verbs_has_secret(const struct verbs *v)

@@ -241,7 +241,7 @@ static inline void add_part(struct verbs *v, const struct trib_write *w, size_t 
     if (!len)
         return;
     r->sge.lkey = local->lkey;
-    if (len <= v->inline_bytes) { /* libibverbs copies when it posts */
+    if (len <= verbs_inline(v)) { /* libibverbs copies when it posts */
         r->sge.addr = (uintptr_t)local->ptr + w->local_off + from;
         r->wr.send_flags = IBV_SEND_INLINE;
     } else {
@@ -270,7 +270,7 @@ static void add_pieces(struct verbs_send_list *l, uint32_t pieces)
 static inline trib_status_t add_write(struct verbs *v, const struct trib_write *w)
 {
     add_part(v, w, 0, w->len);
-    return w->quiet && w->len > v->inline_bytes && v->list.n < VERBS_SEND_LIST
+    return w->quiet && w->len > verbs_inline(v) && v->list.n < VERBS_SEND_LIST
                ? TRIB_OK
                : lock_and_post(v);
 }

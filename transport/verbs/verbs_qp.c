@@ -57,10 +57,21 @@ int trib_verbs_add_receives(struct verbs *v, struct ibv_qp *qp, uint32_t *owed)
     return 0;
 }
 
+/* Other threads may be making queue pairs, which take more or less. */
+static void lower_inline(struct verbs *v, uint32_t bytes)
+{
+    uint32_t now = verbs_inline(v);
+
+    while (bytes < now && !atomic_compare_exchange_weak_explicit(
+                              &v->inline_bytes, &now, bytes, memory_order_relaxed,
+                              memory_order_relaxed))
+        continue;
+}
+
 static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
 {
     struct ibv_qp *qp = NULL;
-    uint32_t bytes = outlet ? v->inline_bytes : 0;
+    uint32_t bytes = outlet ? verbs_inline(v) : 0;
 
     for (;;) {
         struct ibv_qp_init_attr init = {
@@ -81,8 +92,8 @@ static struct ibv_qp *create_qp(struct verbs *v, void *owner, bool outlet)
         bytes /= 2; /* the device refuses more than its limit, but does not report the
                      * limit */
     }
-    if (qp && outlet && bytes != v->inline_bytes) /* the owner may be reading it */
-        v->inline_bytes = bytes;
+    if (qp && outlet)
+        lower_inline(v, bytes);
     return qp;
 }
 
@@ -276,8 +287,9 @@ void trib_verbs_route_put(struct verbs *v, uint32_t qp_num, struct verbs_route r
     assert(!"more than two connections of a peer");
 }
 
-/* Return the slot of a queue pair, or -1. */
-static int64_t slot_of(const struct verbs *v, uint32_t qp_num)
+/* Return the slot of a queue pair and its entry, which another thread may replace
+ * meanwhile; -1: there is none. */
+static int64_t slot_of(const struct verbs *v, uint32_t qp_num, uint64_t *entry)
 {
     uint32_t at = first_slot(v, qp_num);
 
@@ -285,15 +297,18 @@ static int64_t slot_of(const struct verbs *v, uint32_t qp_num)
         uint64_t here = atomic_load_explicit(&v->routes[at], memory_order_acquire);
         if (here == EMPTY)
             return -1;
-        if (here != TOMBSTONE && (uint32_t)(here >> 32) == qp_num)
-            return at;
+        if (here == TOMBSTONE || (uint32_t)(here >> 32) != qp_num)
+            continue;
+        *entry = here;
+        return at;
     }
     return -1;
 }
 
 void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num)
 {
-    int64_t at = slot_of(v, qp_num);
+    uint64_t entry;
+    int64_t at = slot_of(v, qp_num, &entry);
 
     assert(verbs_links_held(v));
     if (at >= 0)
@@ -302,11 +317,11 @@ void trib_verbs_route_remove(struct verbs *v, uint32_t qp_num)
 
 struct verbs_route trib_verbs_route_find(const struct verbs *v, uint32_t qp_num)
 {
-    int64_t at = slot_of(v, qp_num);
+    uint64_t entry;
 
-    if (at < 0)
+    if (slot_of(v, qp_num, &entry) < 0)
         return (struct verbs_route){.peer = -1};
-    uint32_t low = (uint32_t)atomic_load_explicit(&v->routes[at], memory_order_relaxed);
+    const uint32_t low = (uint32_t)entry;
     return (struct verbs_route){.peer = (int)(low & ~OUTLET) - 1,
                                 .outlet = (low & OUTLET) != 0};
 }

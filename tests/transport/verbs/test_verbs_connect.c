@@ -270,3 +270,42 @@ TEST(test_ask_again, clean, nothing_left)
     expect_arrival(&pair, 1, 8, 0);
     pair_close(&pair);
 }
+
+/* The table of routes, which another thread changes. */
+static struct verbs *changed;
+static _Atomic bool changing;
+enum { COMES_AND_GOES = 77, CHANGES = 3000000 };
+
+static void *change_routes(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&changed->links);
+    for (int i = 0; i < CHANGES; i++) {
+        trib_verbs_route_put(changed, COMES_AND_GOES, (struct verbs_route){.peer = 1});
+        trib_verbs_route_remove(changed, COMES_AND_GOES);
+    }
+    pthread_mutex_unlock(&changed->links);
+    changing = false;
+    return NULL;
+}
+
+/* Another thread may remove a route while the owner reads it: the result is its peer or
+ * none. */
+TEST(test_route_that_is_removed, clean, nothing_left)
+{
+    struct trib_address address;
+    pthread_t thread;
+    struct pair pair;
+
+    open_apart(&pair, ALONE, &address);
+    changed = verbs_of(pair.t[0]);
+    changing = true;
+    assert_int_equal(pthread_create(&thread, NULL, change_routes, NULL), 0);
+    while (changing) {
+        const struct verbs_route route = trib_verbs_route_find(changed, COMES_AND_GOES);
+        if (route.peer != -1 && route.peer != 1)
+            fail_msg("a queue pair of peer %d", route.peer);
+    }
+    pthread_join(thread, NULL);
+    pair_close(&pair);
+}

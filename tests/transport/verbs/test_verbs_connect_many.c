@@ -288,3 +288,50 @@ TEST(test_idle_function, clean, nothing_left)
     }
     assert_true(all_calls > 0);
 }
+
+/* Queue pairs whose first size for inline data is refused, once. One that got the
+ * larger size is made at the same time. */
+static struct {
+    _Atomic int calls;
+    _Atomic bool refused, lowered;
+    struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
+} squeeze;
+
+static struct ibv_qp *squeezed_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    const uint64_t until = trib_deadline_ms(5000 * tribtest_slowness());
+    const int call = atomic_fetch_add(&squeeze.calls, 1);
+
+    if (call == 1) {
+        errno = ENOMEM;
+        squeeze.refused = true;
+        return NULL;
+    }
+    while (call == 0 && !squeeze.lowered && !trib_deadline_passed(until))
+        usleep(100);
+    struct ibv_qp *qp = squeeze.create_qp(pd, init);
+    if (call == 0)
+        usleep(1000);
+    else if (squeeze.refused)
+        squeeze.lowered = true;
+    return qp;
+}
+
+/* No write is longer inline than one of the queue pairs permits. */
+TEST(test_inline_size, clean, nothing_left)
+{
+    (void)fake_verbs_reset();
+    star_open(ALONE ",connect=rdmacm", NULL);
+    struct verbs *v = first_inner();
+    const uint32_t first = v->inline_bytes;
+
+    memset(&squeeze, 0, sizeof(squeeze));
+    squeeze.create_qp = v->api.ibv_create_qp;
+    v->api.ibv_create_qp = squeezed_qp;
+    connect_many();
+    assert_true(squeeze.lowered);
+    assert_int_equal(v->inline_bytes, first / 2);
+    for (int peer = 1; peer < SIZE; peer++)
+        assert_ok(connect_one(peer));
+    star_close();
+}
