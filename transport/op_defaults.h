@@ -15,8 +15,7 @@ trib_status_t trib_no_caps(struct trib_transport *t,
                            const struct trib_address *addresses, uint32_t *caps_out);
 void trib_no_agree(struct trib_transport *t, const uint32_t *caps);
 void trib_only_route(struct trib_transport *t, int peer, struct trib_route *out);
-void trib_no_connect_many(struct trib_transport *t, const struct trib_target *dials,
-                          int n);
+void trib_no_connect_many(struct trib_transport *t, struct trib_target *dials, int n);
 trib_status_t trib_mapped_reg_dmabuf(struct trib_transport *t,
                                      const struct trib_dmabuf *d,
                                      struct trib_region **out);

@@ -80,9 +80,11 @@ struct trib_transport_text {
  *               ranks choose alike anyway, the caller may skip both.
  * route         Write the backend that reaches, or would reach, a peer, and the reason.
  * connect       Make `peer` reachable. Idempotent, and cheap if already connected.
- * connect_many  Connect to several peers at once; blocks until each is connected or has
- *               failed. The next connect to each returns its result. A backend that
- *               connects in microseconds leaves it to connect.
+ * connect_many  Connect to peers at once, and set `tried` of those that are connected
+ *               or have failed. Blocks about as long as a connect to one of them: if
+ *               some do not answer, others are left to connect. The next connect to a
+ *               peer that was tried returns its result, unless it is much later. A
+ *               backend that connects in microseconds leaves all to connect.
  * disconnect    Disconnect from a peer cleanly: the peer gets PEER_LOST with `left`
  *               set, unless it has disconnected, too.
  * leave         Disconnect all peers whose entry in which[size] is true; NULL: all. All
@@ -168,8 +170,7 @@ struct trib_transport_ops {
     void (*route)(struct trib_transport *t, int peer, struct trib_route *out);
     trib_status_t (*connect)(struct trib_transport *t, int peer,
                              const struct trib_address *address);
-    void (*connect_many)(struct trib_transport *t, const struct trib_target *dials,
-                         int n);
+    void (*connect_many)(struct trib_transport *t, struct trib_target *dials, int n);
     void (*disconnect)(struct trib_transport *t, int peer);
     void (*leave)(struct trib_transport *t, const bool *which);
     trib_status_t (*alloc)(struct trib_transport *t, size_t len, void **ptr_out,

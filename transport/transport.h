@@ -35,7 +35,19 @@ struct trib_address {
 struct trib_target {
     int peer;
     const struct trib_address *address;
+    /* set by connect_many: */
+    bool tried; /* the next connect returns its result */
+    uint64_t failed_ns; /* time that it took to fail; 0: it has not failed */
 };
+
+static inline void trib_target_reset(struct trib_target *target)
+{
+    target->tried = false;
+    target->failed_ns = 0;
+}
+
+/* A connect that fails after this time or later has had no answer. */
+#define TRIB_SILENT_NS UINT64_C(1000000000)
 
 /* An exported region. It is sent to peers unmodified, also inside frames. */
 struct trib_blob {

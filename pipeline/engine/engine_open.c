@@ -117,7 +117,7 @@ void trib_engine_connect_many(struct trib_engine *e, const bool *which, int n)
     assert(n > 0 && n <= e->size);
     for (int p = 0; p < n && dials; p++) {
         if (which[p] && p != e->rank && !e->links[p].connected && !e->links[p].lost)
-            dials[fresh++] = (struct trib_target){p, &e->peers[p].address};
+            dials[fresh++] = (struct trib_target){p, &e->peers[p].address, false, 0};
     }
     if (fresh > 1)
         e->transport->ops->connect_many(e->transport, dials, fresh);

@@ -137,7 +137,8 @@ static void connect_peers(struct rank *r)
     if (r->job->slow && r->self == 0)
         be_slow(r->t);
     for (int i = 0; i < r->n_peers; i++)
-        dials[i] = (struct trib_target){r->peers[i], &r->job->addresses[r->peers[i]]};
+        dials[i] = (struct trib_target){r->peers[i], &r->job->addresses[r->peers[i]],
+                                        false, 0};
     ops->connect_many(r->t, dials, r->n_peers);
     free(dials);
     for (int i = 0; i < r->n_peers; i++)

@@ -55,8 +55,7 @@ void trib_auto_free_memory(struct auto_transport *c);
 
 /* auto_select.c */
 TRIB_TRANSPORT_PEERS(trib_auto);
-void trib_auto_connect_many(struct trib_transport *t, const struct trib_target *dials,
-                            int n);
+void trib_auto_connect_many(struct trib_transport *t, struct trib_target *dials, int n);
 trib_status_t trib_auto_caps(struct trib_transport *t,
                              const struct trib_address *addresses, uint32_t *caps_out);
 void trib_auto_agree(struct trib_transport *t, const uint32_t *caps);

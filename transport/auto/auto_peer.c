@@ -17,7 +17,6 @@
 
 /* A peer that does not answer costs seconds. So it counts for all ranks of its host,
  * and each inner spends at most WASTE_NS on such peers. */
-#define SILENT_NS UINT64_C(1000000000)
 #define WASTE_NS UINT64_C(5000000000)
 
 bool trib_auto_inner_address(const struct trib_address *whole, int id,
@@ -125,10 +124,10 @@ static trib_status_t connect_timed(struct auto_transport *c, int peer, int i,
     struct auto_inner *inner = &c->inners[i];
     uint64_t begin = trib_now_ns();
     trib_status_t status = inner->t->ops->connect(inner->t, peer, address);
-    uint64_t took = trib_now_ns() - begin;
+    uint64_t took = trib_now_ns() - begin + c->peers[peer].failed_ns;
 
     assert(inner->t);
-    if (status != TRIB_OK && took >= SILENT_NS) {
+    if (status != TRIB_OK && took >= TRIB_SILENT_NS) {
         inner->wasted_ns += took;
         c->peers[peer].silent |= auto_bit(inner);
     }
@@ -168,8 +167,10 @@ trib_status_t trib_auto_connect_first(struct auto_transport *c, int peer,
             continue;
         bool last =
             trib_auto_first_choice(c, p->choices & (uint16_t)~auto_bit(inner)) < 0;
-        const char *why = last ? NULL : not_worth_trying(c, peer, i);
+        const char *why = last || p->tried ? NULL : not_worth_trying(c, peer, i);
         status = why ? TRIB_ERR_UNSUPPORTED : connect_timed(c, peer, i, &a);
+        p->tried = false;
+        p->failed_ns = 0;
         if (status == TRIB_OK) {
             p->inner = i;
             trib_log(c->log, TRIB_LOG_DEBUG, TRIB_AUTO, "peer %d is reached by %s%s%s",

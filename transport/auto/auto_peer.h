@@ -63,6 +63,9 @@ struct auto_peer {
     uint16_t choices; /* bit 1 << id: allowed and open at both ends */
     uint16_t silent; /* bit 1 << id: the peer did not answer on this inner */
     uint16_t heard; /* bit 1 << id: its writes arrived over this inner */
+    bool tried; /* connect_many has tried its first choice, and connect has not asked
+                 * yet */
+    uint64_t failed_ns; /* time that this took to fail; 0: it has not failed */
     bool wrote; /* the choice is final: writes must arrive in order */
     uint64_t host; /* boot id of its host */
     struct trib_address *address; /* kept while another choice remains; else NULL */

@@ -26,6 +26,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "transport/auto/auto.h"
 
 trib_status_t trib_auto_address(struct trib_transport *t, struct trib_address *out)
@@ -391,29 +392,49 @@ static int list_for(struct auto_transport *c, const struct auto_inner *inner,
         if (first_inner(c, &dials[i]) != inner ||
             !trib_auto_inner_address(dials[i].address, inner->row->id, &room[used]))
             continue;
-        out[used] = (struct trib_target){dials[i].peer, &room[used]};
+        out[used] = (struct trib_target){dials[i].peer, &room[used], false, 0};
         used++;
     }
     return used;
 }
 
-void trib_auto_connect_many(struct trib_transport *t, const struct trib_target *dials,
-                            int n)
+/* An inner connects to these peers. Return false if it has left some to connect. */
+static bool connect_part(struct auto_transport *c, struct trib_transport *inner,
+                         struct trib_target *part, int n)
+{
+    bool all = true;
+
+    inner->ops->connect_many(inner, part, n);
+    for (int i = 0; i < n; i++) {
+        c->peers[part[i].peer].tried = part[i].tried;
+        c->peers[part[i].peer].failed_ns = part[i].failed_ns;
+        all &= part[i].tried;
+    }
+    return all;
+}
+
+void trib_auto_connect_many(struct trib_transport *t, struct trib_target *dials, int n)
 {
     struct auto_transport *c = auto_of(t);
     struct trib_address *room = malloc(DIALS * sizeof(*room));
     struct trib_target *part = malloc(DIALS * sizeof(*part));
 
-    for (int first = 0; room && part && first < n; first += DIALS) {
+    bool answer = true;
+
+    for (int i = 0; i < n; i++)
+        trib_target_reset(&dials[i]);
+    for (int first = 0; room && part && answer && first < n; first += DIALS) {
         const int most = n - first < DIALS ? n - first : DIALS;
+        const uint64_t begin = trib_now_ns();
         for (int i = 0; i < c->n_inners; i++) {
             struct trib_transport *inner = c->inners[i].t;
             if (!inner || inner->ops->connect_many == trib_no_connect_many)
                 continue;
             const int used =
                 list_for(c, &c->inners[i], dials + first, most, room, part);
-            inner->ops->connect_many(inner, part, used);
+            answer &= !used || connect_part(c, inner, part, used);
         }
+        answer |= trib_now_ns() - begin < TRIB_SILENT_NS;
     }
     free(part);
     free(room);

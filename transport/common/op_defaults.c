@@ -98,8 +98,7 @@ trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, vo
                      len, peer);
 }
 
-void trib_no_connect_many(struct trib_transport *t, const struct trib_target *dials,
-                          int n)
+void trib_no_connect_many(struct trib_transport *t, struct trib_target *dials, int n)
 {
     (void)t;
     (void)dials;

@@ -64,8 +64,7 @@ static trib_status_t fwd_connect(struct trib_transport *t, int peer,
     return inner_of(t)->ops->connect(inner_of(t), peer, address);
 }
 
-static void fwd_connect_many(struct trib_transport *t, const struct trib_target *dials,
-                             int n)
+static void fwd_connect_many(struct trib_transport *t, struct trib_target *dials, int n)
 {
     inner_of(t)->ops->connect_many(inner_of(t), dials, n);
 }

@@ -336,8 +336,8 @@ TRIB_TRANSPORT_PEERS(trib_multirail);
 bool trib_multirail_import_later(struct multirail *r, int peer, unsigned rails);
 
 /* multirail_connect_many.c */
-void trib_multirail_connect_many(struct trib_transport *t,
-                                 const struct trib_target *dials, int n);
+void trib_multirail_connect_many(struct trib_transport *t, struct trib_target *dials,
+                                 int n);
 
 /* multirail_connect.c */
 /** trib_multirail_join - wait for a thread that connects, and call the idle

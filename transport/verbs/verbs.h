@@ -255,7 +255,7 @@ TRIB_TRANSPORT_PEERS(trib_verbs);
 void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
 
 /* verbs_connect_many.c */
-void trib_verbs_connect_many(struct trib_transport *t, const struct trib_target *dials,
+void trib_verbs_connect_many(struct trib_transport *t, struct trib_target *dials,
                              int n);
 
 /* verbs_cm_thread.c */

@@ -580,8 +580,9 @@ trib_status_t trib_verbs_connect(struct trib_transport *t, int peer,
 
     if (status != TRIB_OK || v->peers[peer].base.state == TRIB_PEER_CONNECTED)
         return status;
-    if (v->peers[peer].outcome)
+    if (v->peers[peer].outcome && !trib_deadline_passed(v->peers[peer].outcome->until))
         return trib_verbs_take_failure(v, peer);
+    trib_verbs_forget_failure(v, peer);
     if (!trib_verbs_make_asked(v, peer))
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "out of memory");
     trib_idle_gate_enter(&v->gate);

@@ -225,6 +225,12 @@ static trib_status_t prepare_request(struct oob_attempt *d, struct verbs_peer *p
     return TRIB_OK;
 }
 
+/* Return true if this process lacks a descriptor or memory. */
+static bool is_short(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
                                      const struct verbs_address *a, uint64_t until,
                                      char *why, size_t bytes,
@@ -244,7 +250,7 @@ trib_status_t trib_verbs_oob_connect(struct verbs *v, int peer,
     memcpy(p->where.bytes, found.ip, sizeof(p->where.bytes));
     if (d.link.oob_fd < 0)
         return fail(
-            &d, TRIB_ERR_PEER_LOST,
+            &d, is_short(errno) ? TRIB_ERR_SYSTEM : TRIB_ERR_PEER_LOST,
             "%.100s port %u (TCP) cannot be reached: %m%s; is the port open and the "
             "process running? Choose other ports with verbs:port=N,ports=N",
             found.at, a->oob_port, found.cure);

@@ -161,15 +161,21 @@ bool trib_verbs_make_asked(struct verbs *v, int peer)
     return p->asked != NULL;
 }
 
+void trib_verbs_forget_failure(struct verbs *v, int peer)
+{
+    assert(peer >= 0 && peer < v->size);
+    free(v->peers[peer].outcome);
+    v->peers[peer].outcome = NULL;
+}
+
 trib_status_t trib_verbs_take_failure(struct verbs *v, int peer)
 {
-    struct verbs_outcome *outcome = v->peers[peer].outcome;
+    const struct verbs_outcome *outcome = v->peers[peer].outcome;
     const trib_status_t status = outcome->status;
 
     assert(status != TRIB_OK);
     trib_fail(v->err, status, "%s", outcome->why);
-    free(outcome);
-    v->peers[peer].outcome = NULL;
+    trib_verbs_forget_failure(v, peer);
     return status;
 }
 

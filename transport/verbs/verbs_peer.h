@@ -194,6 +194,7 @@ struct verbs_revival {
 /* The end of trib_verbs_try_devices. */
 struct verbs_outcome {
     trib_status_t status;
+    uint64_t until; /* a failure counts until this time */
     int at; /* the device in its choice */
     char why[VERBS_FAILURE_TEXT]; /* of the first failure; "": there was none */
 };
@@ -464,7 +465,9 @@ bool trib_verbs_supersede(struct verbs *v, struct verbs_peer *p,
 void trib_verbs_forget_requests(struct verbs *v, int peer);
 /* Allocate `asked`. Return false if there is no memory. */
 bool trib_verbs_make_asked(struct verbs *v, int peer);
-/* Report the failure of connect_many, once. */
+/* Forget the failure of connect_many, if there is one. */
+void trib_verbs_forget_failure(struct verbs *v, int peer);
+/* Report it, once. */
 trib_status_t trib_verbs_take_failure(struct verbs *v, int peer);
 /* Wait for the end of an attempt to connect again to this peer, if there is one. */
 void trib_verbs_end_revival(struct verbs *v, int peer);

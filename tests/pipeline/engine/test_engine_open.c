@@ -110,7 +110,7 @@ TEST(test_unreachable)
 
 static int dialled[4], n_dialled;
 
-static void note_dials(struct trib_transport *t, const struct trib_target *dials, int n)
+static void note_dials(struct trib_transport *t, struct trib_target *dials, int n)
 {
     (void)t;
     for (int i = 0; i < n; i++)

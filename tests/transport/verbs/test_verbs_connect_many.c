@@ -6,7 +6,9 @@
 #include "tests/transport/verbs/verbs_pair.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 
+#include "transport/auto/auto.h"
 #include "transport/backends.h"
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs.h"
@@ -28,7 +30,7 @@ static void drop_line(void *arg, trib_log_level_t level, const char *line)
     (void)arg, (void)level, (void)line;
 }
 
-static void star_open(const char *text, struct trib_idle *idle)
+static void star_open_with(const char *text, const char *others, struct trib_idle *idle)
 {
     memset(&star, 0, sizeof(star));
     star.cfg.stop_timeout_ms = 60000;
@@ -41,11 +43,16 @@ static void star_open(const char *text, struct trib_idle *idle)
                                                  .log = &star.log,
                                                  .idle = i ? NULL : idle,
                                                  .err = &star.err[i]};
-        assert_ok(trib_transport_open(text, &opts, &star.t[i]));
+        assert_ok(trib_transport_open(i ? others : text, &opts, &star.t[i]));
         assert_ok(star.t[i]->ops->address(star.t[i], &star.address[i]));
         if (i)
-            star.dials[i - 1] = (struct trib_target){i, &star.address[i]};
+            star.dials[i - 1] = (struct trib_target){i, &star.address[i], false, 0};
     }
+}
+
+static void star_open(const char *text, struct trib_idle *idle)
+{
+    star_open_with(text, text, idle);
 }
 
 static void star_close(void)
@@ -106,11 +113,19 @@ static int slow_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     return slow.modify_qp(qp, attr, mask);
 }
 
+/* The verbs below rank 0, over its first device. */
 static struct verbs *first_inner(void)
 {
-    return star.t[0]->ops == &trib_verbs_ops
-               ? verbs_of(star.t[0])
-               : verbs_of(multirail_of(star.t[0])->inner[0]);
+    struct trib_transport *t = star.t[0];
+
+    if (t->ops == &trib_auto_ops) {
+        const struct auto_inner *inner = auto_of(t)->inners;
+        while (inner->row->ops != &trib_verbs_ops)
+            inner++;
+        t = inner->t;
+    }
+    return t->ops == &trib_verbs_ops ? verbs_of(t)
+                                     : verbs_of(multirail_of(t)->inner[0]);
 }
 
 static void make_slow(void)
@@ -287,6 +302,155 @@ TEST(test_idle_function, clean, nothing_left)
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
     assert_true(all_calls > 0);
+}
+
+/* Attempts of rank 0 that begin, and the first that fail for lack of a resource. */
+static struct {
+    _Atomic int begun, refusals;
+    struct rdma_event_channel *(*create)(void);
+} channels;
+
+static struct rdma_event_channel *count_channel(void)
+{
+    atomic_fetch_add(&channels.begun, 1);
+    if (atomic_fetch_sub(&channels.refusals, 1) > 0) {
+        errno = EMFILE;
+        return NULL;
+    }
+    return channels.create();
+}
+
+static void count_channels(int refusals)
+{
+    struct verbs *v = first_inner();
+
+    channels.begun = 0;
+    channels.refusals = refusals;
+    channels.create = v->api.rdma_create_event_channel;
+    v->api.rdma_create_event_channel = count_channel;
+}
+
+/* If no peer answers, connect_many takes as long as one of them: as many as there are
+ * threads are tried. */
+TEST(test_all_are_silent, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    star_open(ALONE ",connect=rdmacm,reach_ms=1500", NULL);
+    fake->deaf = true;
+    count_channels(0);
+    connect_many();
+    assert_in_range(channels.begun, 2, 16);
+    assert_status(connect_one(1), TRIB_ERR_PEER_LOST);
+    contains(star.err[0].text, "no answer");
+    fake->deaf = false;
+    connect_many();
+    for (int peer = 1; peer < SIZE; peer++)
+        assert_ok(connect_one(peer));
+    assert_works(0);
+    star_close();
+}
+
+/* Under auto, TCP reaches them, and the other ranks of their host are not tried over
+ * verbs. */
+TEST(test_all_are_silent_under_auto, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_route route = {0};
+
+    star_open("auto:ranks_per_host=1,connect=rdmacm", NULL);
+    first_inner()->reach_ms = 1500;
+    fake->deaf = true;
+    count_channels(0);
+    connect_many();
+    for (int peer = 1; peer < SIZE; peer++) {
+        assert_ok(connect_one(peer));
+        star.t[0]->ops->route(star.t[0], peer, &route);
+        assert_string_equal(route.name, "tcp");
+    }
+    assert_in_range(channels.begun, 2, 16);
+    star_close();
+}
+
+/* A failure that connect has not reported does not count after another connect_many or
+ * a longer time. */
+TEST(test_old_failure, clean, nothing_left)
+{
+    enum { BAD = 7, REACH_MS = 300 };
+
+    for (int i = 0; i < 2; i++) {
+        (void)fake_verbs_reset();
+        star_open(ALONE ",connect=rdmacm,reach_ms=300", NULL);
+        const struct trib_address good = star.address[BAD];
+        (void)spoil(BAD, false);
+        connect_many();
+        star.address[BAD] = good;
+        if (i)
+            usleep((REACH_MS + 50) * 1000);
+        else
+            connect_many();
+        for (int peer = 1; peer < SIZE; peer++)
+            assert_ok(connect_one(peer));
+        assert_works(0);
+        star_close();
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* Many attempts need many descriptors. Those that get none are made again, one by
+ * one. */
+TEST(test_short_of_descriptors, clean, nothing_left)
+{
+    (void)fake_verbs_reset();
+    star_open(ALONE ",connect=rdmacm", NULL);
+    count_channels(5);
+    connect_many();
+    for (int peer = 1; peer < SIZE; peer++)
+        assert_ok(connect_one(peer));
+    assert_int_equal(channels.begun, PEERS + 5);
+    assert_works(0);
+    star_close();
+}
+
+/* All rails to a peer are connected at once, even if it is the only peer of that
+ * call. */
+TEST(test_rails_to_one, clean, nothing_left)
+{
+    enum { RAILS = 8, ONE = 5 };
+
+    fake_verbs_reset()->devices = RAILS;
+    star_open("verbs:rails=8", NULL);
+    make_slow();
+    for (int i = 1; i < RAILS; i++)
+        verbs_of(multirail_of(star.t[0])->inner[i])->api.ibv_modify_qp = slow_modify;
+    star.t[0]->ops->connect_many(star.t[0], &star.dials[ONE - 1], 1);
+    assert_ok(connect_one(ONE));
+    assert_int_equal(slow.most, RAILS);
+    assert_int_equal(slow.all, RAILS);
+    star_close();
+}
+
+/* Peers have fewer devices: no rail uses the first one of rank 0. */
+TEST(test_unequal_rails, clean, nothing_left)
+{
+    struct trib_route route = {0};
+
+    fake_verbs_reset()->devices = 3;
+    (void)mallopt(M_PERTURB, 1); /* new memory is not zero */
+    star_open_with("verbs:rails=3", "verbs:device=fake1,fake2", NULL);
+    make_slow();
+    for (int i = 1; i < 3; i++)
+        verbs_of(multirail_of(star.t[0])->inner[i])->api.ibv_modify_qp = slow_modify;
+    connect_many();
+    assert_int_equal(slow.all, 2 * PEERS);
+    for (int peer = 1; peer < SIZE; peer++) {
+        assert_ok(connect_one(peer));
+        star.t[0]->ops->route(star.t[0], peer, &route);
+        assert_string_equal(route.why, "2 rails: fake1 fake2");
+    }
+    (void)mallopt(M_PERTURB, 0);
+    assert_works(0);
+    star_close();
 }
 
 /* Queue pairs whose first size for inline data is refused, once. One that got the
