@@ -26,6 +26,7 @@ void *trib_no_map(struct trib_transport *t, const struct trib_remote *remote,
 bool trib_no_reads(struct trib_transport *t, int peer);
 trib_status_t trib_no_read(struct trib_transport *t, int peer, uint64_t from, void *to,
                            size_t len);
+bool trib_no_detach(struct trib_transport *t, int peer);
 int trib_no_event_fd(struct trib_transport *t);
 uint64_t trib_no_away(struct trib_transport *t, bool maybe);
 void trib_no_trouble(struct trib_transport *t, char *text, size_t bytes);

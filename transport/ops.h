@@ -101,9 +101,8 @@ struct trib_transport_text {
  *               mapping uses reg.
  * borrow        Register memory of the caller for one operation; peers may write to it
  *               if `written`. NULL: registering costs more than a copy.
- * give_back     End a borrow. broken: the operation has failed and writes may be in
- *               flight. Incoming writes to the memory are discarded from now on;
- *               outgoing writes send its present content. NULL if `borrow` is NULL.
+ * give_back     End a borrow. No outgoing write is in flight. broken: incoming writes
+ *               may be, and are discarded from now on. NULL if `borrow` is NULL.
  * release_pages Return the pages of memory from alloc to the kernel, although peers
  *               still map them. No rank reads the memory afterwards, and dereg follows.
  *               Without this call, dereg frees the pages once the last peer has
@@ -126,6 +125,9 @@ struct trib_transport_text {
  *               peers for which `reads` is true. TRIB_ERR_RANGE: the peer has no such
  *               memory.
  * write         Post a write and return at once.
+ * detach        Copy the sources of signalled writes to this peer that still wait in
+ *               this process, and report WRITE_DONE for each. Return false if none can
+ *               be copied: disconnect ends the others.
  * poll          Harvest up to max events without blocking. Also checks liveness.
  * event_fd      Return a descriptor that, once armed, becomes readable when a wait
  *               would end, so that one sleep can cover several transports; -1: none.
@@ -203,6 +205,7 @@ struct trib_transport_ops {
                           size_t len);
     trib_status_t (*write)(struct trib_transport *t, int peer,
                            const struct trib_write *write);
+    bool (*detach)(struct trib_transport *t, int peer);
     int (*poll)(struct trib_transport *t, struct trib_event *events, int max);
     int (*event_fd)(struct trib_transport *t);
     void (*arm)(struct trib_transport *t);

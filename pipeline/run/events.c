@@ -13,6 +13,9 @@
 enum {
     ABORT_NOTIFY_MS = 20, /* as NOTIFY_MS, after the caller gave up */
     NOTIFY_MS = 300, /* time for peers that cannot accept a notice at once */
+    DETACH_MS = 20, /* for writes from the caller's memory to complete … */
+    RECALL_MS = 8000, /* … if they cannot be detached and stop_timeout_ms is 0 */
+    ABORT_RECALL_MS = 300, /* the same, after the caller gave up */
     EVENTS = 16,
 };
 
@@ -120,6 +123,70 @@ static struct trib_oob_notice failure_of(const struct trib_engine *e)
     return n;
 }
 
+static bool is_read(const struct trib_link *l)
+{
+    return l->connected && !l->lost && l->n_zcopies;
+}
+
+/* Return true if some peer still reads the caller's memory. */
+static bool is_any_read(const struct trib_engine *e)
+{
+    for (int p = 0; p < e->size; p++)
+        if (is_read(&e->links[p]))
+            return true;
+    return false;
+}
+
+/* Detach what can be detached; return true if the rest must complete. */
+static bool detach_all(struct trib_engine *e)
+{
+    bool rest = false;
+
+    for (int p = 0; p < e->size; p++)
+        if (is_read(&e->links[p]))
+            rest |= !e->transport->ops->detach(e->transport, p);
+    return rest;
+}
+
+/* A write that is late by seconds would send what the caller has by then stored there,
+ * and the peer would take it for this rank's data. */
+static void end_writes(struct trib_engine *e)
+{
+    for (int p = 0; p < e->size; p++) {
+        if (!is_read(&e->links[p]))
+            continue;
+        e->transport->ops->disconnect(e->transport, p);
+        trib_engine_lost(e, p, false, "its writes did not complete after a failure");
+    }
+}
+
+static uint64_t recall_limit_ms(const struct trib_engine *e)
+{
+    if (trib_idle_answer(e->idle_fn))
+        return ABORT_RECALL_MS;
+    return e->cfg->stop_timeout_ms > 0 ? (uint64_t)e->cfg->stop_timeout_ms : RECALL_MS;
+}
+
+/* Return once no transport write reads the caller's memory. An aggregator's are its
+ * own. */
+static void recall_writes(struct trib_engine *e, const struct trib_oob_notice *n)
+{
+    const uint64_t start = trib_now_ns();
+    bool detaches = true;
+
+    while (!trib_engine_is_aggregator(e) && is_any_read(e)) {
+        const uint64_t ms = (trib_now_ns() - start) / 1000000;
+        if (ms >= recall_limit_ms(e)) {
+            end_writes(e);
+            return;
+        }
+        if (ms >= DETACH_MS && detaches)
+            detaches = detach_all(e);
+        (void)retry_notices(e, n);
+        sched_yield();
+    }
+}
+
 /* Return true if neither writes of this peer to this rank's memory nor the opposite
  * ones can be in flight. A failed peer posts its notice after all its writes. */
 static bool is_quiet(struct trib_engine *e, int peer)
@@ -135,10 +202,11 @@ static bool is_quiet(struct trib_engine *e, int peer)
 bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run)
 {
     const struct trib_oob_notice n = failure_of(e);
+
+    recall_writes(e, &n);
     const uint64_t until =
         trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_NOTIFY_MS : NOTIFY_MS);
-
-    while (run->now.borrowed[1]) {
+    while (run->now.borrowed[1] || run->now.recv_place.region) {
         bool quiet = true;
         (void)retry_notices(e, &n);
         for (uint32_t i = 0; i < run->program.n_neighbors; i++)

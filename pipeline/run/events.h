@@ -24,10 +24,16 @@ bool trib_engine_events(struct trib_engine *e);
 void trib_engine_notify_failure(struct trib_engine *e);
 
 /**
- * trib_engine_await_quiet - if peers write to memory that a failed run has borrowed,
- * wait until no write between this rank and its neighbours is in flight.
+ * trib_engine_await_quiet - after a failure, return once no transport write reads the
+ * caller's memory, so that the caller may change it. If peers write to the caller's
+ * memory, also wait until none of these writes is in flight.
  *
- * returns  false: some may be, without such memory or after a deadline as above
+ * Writes complete within the time of a message, and those that wait in this process are
+ * copied. A connection whose writes have not completed within stop_timeout_ms is
+ * closed.
+ *
+ * returns  false: writes of peers may be in flight, without such memory or after a
+ *          deadline as above
  */
 bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run);
 

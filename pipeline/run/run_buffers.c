@@ -46,7 +46,7 @@ void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken
 {
     for (int i = 0; i < 2; i++) {
         if (run->now.borrowed[i])
-            trib_memory_give_back(&e->memories, run->now.borrowed[i], broken);
+            trib_memory_give_back(&e->memories, run->now.borrowed[i], broken && i);
         run->now.borrowed[i] = NULL;
     }
 }

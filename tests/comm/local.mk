@@ -38,10 +38,11 @@ tests_comm_test_rounds_LDADD = libperf.la $(LDADD)
 
 # Communicators over verbs, with a device emulated in memory (tests/transport/local.mk).
 if TRIB_VERBS
-check_tests += tests/comm/test_borrowed tests/comm/test_late_rails tests/comm/test_matrix_verbs tests/comm/test_over_verbs \
-	tests/comm/test_revoked
+check_tests += tests/comm/test_borrowed tests/comm/test_late_rails tests/comm/test_late_writes tests/comm/test_matrix_verbs \
+	tests/comm/test_over_verbs tests/comm/test_revoked
 tests_comm_test_borrowed_SOURCES = tests/comm/test_borrowed.c $(fake_verbs_sources)
 tests_comm_test_late_rails_SOURCES = tests/comm/test_late_rails.c $(fake_verbs_sources)
+tests_comm_test_late_writes_SOURCES = tests/comm/test_late_writes.c $(fake_verbs_sources)
 tests_comm_test_matrix_verbs_SOURCES = tests/comm/matrix_cases.h tests/comm/matrix_codecs.h tests/comm/sealed.h \
 	tests/comm/test_matrix.c $(fake_verbs_sources)
 tests_comm_test_matrix_verbs_CPPFLAGS = $(AM_CPPFLAGS) -DFAKE_VERBS

@@ -72,7 +72,7 @@ struct fake_verbs_opts {
     bool no_gid_query; /* a library without ibv_query_gid_table */
     bool no_rdmacm; /* no librdmacm.so.1 */
     bool infiniband; /* the ports' link layer; else Ethernet */
-    int late_us; /* delay of messages to rank late_peer over the first device,
+    _Atomic int late_us; /* delay of messages to rank late_peer over the first device,
                           * in us; 0: none */
     int late_peer;
     uint64_t rate; /* bytes per second of each port; 0: no limit */

@@ -56,6 +56,7 @@ struct check {
 
 extern const struct check data_checks[];
 extern const struct check life_checks[];
+void check_detach(struct spawn *s, const struct row *row);
 
 /* The suite of a test program. */
 struct suite {

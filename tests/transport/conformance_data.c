@@ -592,6 +592,7 @@ const struct check data_checks[] = {
     {"memory given back", check_given_back, 2, ROW_FOREIGN, ROW_MAPS | ROW_DECORATED,
      false, false},
     {"signals", check_signals, 2, 0, 0, false, false},
+    {"detach", check_detach, 2, 0, 0, false, false},
     {"independent", check_independent, 2, 0, 0, false, false},
     {NULL, NULL, 0, 0, 0, false, false},
 };

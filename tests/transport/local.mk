@@ -10,7 +10,7 @@ check_tests += tests/transport/auto/test_auto tests/transport/common/test_absenc
 	tests/transport/tcp/test_tcp_duplex tests/transport/tcp/test_tcp_listen tests/transport/tcp/test_tcp_proof \
 	tests/transport/tcp/test_tcp_receive tests/transport/tcp/test_tcp_seal tests/transport/test_conformance \
 	tests/transport/test_transport tests/transport/verbs/test_verbs_gid_select
-conformance_sources = tests/transport/conformance.c tests/transport/conformance.h tests/transport/conformance_data.c \
+conformance_sources = tests/transport/conformance.c tests/transport/conformance.h tests/transport/conformance_data.c tests/transport/conformance_detach.c \
 	tests/transport/conformance_life.c tests/transport/conformance_main.c
 tests_transport_test_conformance_SOURCES = tests/transport/test_conformance.c $(conformance_sources)
 if TRIB_UCX

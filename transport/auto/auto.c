@@ -323,6 +323,18 @@ static trib_status_t auto_write(struct trib_transport *t, int peer,
     return trib_auto_pass_error(c, status);
 }
 
+static bool auto_detach(struct trib_transport *t, int peer)
+{
+    struct auto_transport *c = auto_of(t);
+    const struct auto_peer *p = &c->peers[peer];
+
+    assert(peer >= 0 && peer < c->size);
+    if (p->state != AUTO_PEER_CONNECTED)
+        return false;
+    struct trib_transport *inner = c->inners[p->inner].t;
+    return inner->ops->detach(inner, peer);
+}
+
 /* Hold back losses until all inners were polled. Drop events after a reported loss.
  * Ignore a loss on an inner that does not carry our writes: that one decides. */
 static int filter_events(struct auto_transport *c, int from, struct trib_event *events,
@@ -545,6 +557,7 @@ const struct trib_transport_ops trib_auto_ops = {
     .reads = trib_auto_reads,
     .read = trib_auto_read,
     .write = auto_write,
+    .detach = auto_detach,
     .poll = auto_poll,
     .event_fd = trib_no_event_fd,
     .arm = auto_arm,

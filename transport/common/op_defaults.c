@@ -105,6 +105,13 @@ void trib_no_connect_many(struct trib_transport *t, struct trib_target *dials, i
     (void)n;
 }
 
+bool trib_no_detach(struct trib_transport *t, int peer)
+{
+    (void)t;
+    (void)peer;
+    return false;
+}
+
 int trib_no_event_fd(struct trib_transport *t)
 {
     (void)t;

@@ -176,6 +176,11 @@ static trib_status_t fwd_write(struct trib_transport *t, int peer,
     return inner_of(t)->ops->write(inner_of(t), peer, write);
 }
 
+static bool fwd_detach(struct trib_transport *t, int peer)
+{
+    return inner_of(t)->ops->detach(inner_of(t), peer);
+}
+
 static int fwd_poll(struct trib_transport *t, struct trib_event *events, int max)
 {
     return inner_of(t)->ops->poll(inner_of(t), events, max);
@@ -241,6 +246,7 @@ static const struct trib_transport_ops forward_ops = {
     .reads = fwd_reads,
     .read = fwd_read,
     .write = fwd_write,
+    .detach = fwd_detach,
     .poll = fwd_poll,
     .event_fd = fwd_event_fd,
     .arm = fwd_arm,

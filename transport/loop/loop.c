@@ -475,6 +475,7 @@ const struct trib_transport_ops trib_loop_ops = {
     .release = trib_loop_release,
     .length = trib_loop_length,
     .write = loop_write,
+    .detach = trib_no_detach,
     .poll = loop_poll,
     .event_fd = trib_no_event_fd,
     .arm = loop_arm,

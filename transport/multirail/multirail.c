@@ -502,6 +502,7 @@ const struct trib_transport_ops trib_multirail_ops = {
     .release = trib_multirail_release,
     .length = trib_multirail_length,
     .write = trib_multirail_write,
+    .detach = trib_no_detach,
     .poll = multirail_poll,
     .event_fd = multirail_event_fd,
     .arm = multirail_arm,

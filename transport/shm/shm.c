@@ -494,6 +494,7 @@ const struct trib_transport_ops trib_shm_ops = {
     .reads = trib_shm_reads,
     .read = trib_shm_read,
     .write = shm_write,
+    .detach = trib_no_detach,
     .poll = shm_poll,
     .event_fd = shm_event_fd,
     .arm = shm_arm,

@@ -301,6 +301,7 @@ const struct trib_transport_ops trib_tcp_ops = {
     .release = trib_table_release_op,
     .length = trib_table_length_op,
     .write = trib_tcp_write,
+    .detach = trib_tcp_detach,
     .poll = tcp_poll,
     .event_fd = tcp_event_fd,
     .arm = trib_no_arm,

@@ -55,6 +55,7 @@ void trib_tcp_cancel_proof(struct tcp *tcp, struct tcp_peer *p);
 enum trib_proof_step trib_tcp_proof_state(struct tcp *tcp, int peer);
 
 /* tcp_send.c */
+bool trib_tcp_detach(struct trib_transport *t, int peer);
 trib_status_t trib_tcp_write(struct trib_transport *t, int peer,
                              const struct trib_write *write);
 void trib_tcp_wake(struct trib_transport *t, int peer);

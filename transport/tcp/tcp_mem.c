@@ -71,30 +71,11 @@ trib_status_t trib_tcp_borrow(struct trib_transport *t, void *ptr, size_t len,
     return status;
 }
 
-/* Redirect queued writes that the kernel has not accepted yet to read from `copy`. */
-static void move_queue(struct tcp_peer *p, const struct trib_table_region *region,
-                       uint8_t *copy)
-{
-    for (uint32_t i = p->sent; i != p->tail; i++) {
-        struct tcp_entry *e = &p->queue[i % TCP_QUEUE];
-        const size_t off = (size_t)((uintptr_t)e->payload - (uintptr_t)region->ptr);
-        if (!e->payload || off >= region->len)
-            continue;
-        assert(e->head.len <= region->len - off);
-        memcpy(copy + off, e->payload, (size_t)e->head.len);
-        e->payload = copy + off;
-    }
-}
-
 /* Replace the region's memory by `copy`, which lives as long as the transport. */
 static void move_region(struct tcp *tcp, struct trib_table_region *region,
                         uint8_t *copy)
 {
     assert(!region->allocated);
-    pthread_mutex_lock(&tcp->lock);
-    for (int i = 0; i < tcp->size; i++)
-        move_queue(&tcp->peers[i], region, copy);
-    pthread_mutex_unlock(&tcp->lock);
     for (int i = 0; i < tcp->size; i++) {
         struct tcp_inlet *in = &tcp->peers[i].in;
         if (in->in_payload && in->left && in->head.region == region->id)

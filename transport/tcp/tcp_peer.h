@@ -33,6 +33,7 @@ struct tcp_entry {
     struct tcp_head head;
     const uint8_t *payload;
     bool signal;
+    bool detached; /* the source may change before the entry is sent */
     uint64_t token;
 };
 
@@ -97,6 +98,7 @@ struct tcp_peer {
     struct tcp_entry *queue; /* [TCP_QUEUE], a ring */
     uint32_t head, sent, tail; /* oldest kept, next to send, next free */
     size_t sent_bytes; /* of entry `sent` */
+    bool has_detached; /* a detached entry may have no WRITE_DONE yet */
     /* On `own`. TRIB_PROOF_NEW: there is no secret; or the exchange failed, and `own`
      * shows why. TRIB_PROOF_BEGUN: only the heartbeat thread reads `own`, and writes
      * wait in the queue. */

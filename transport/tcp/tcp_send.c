@@ -246,6 +246,47 @@ trib_status_t trib_tcp_write(struct trib_transport *t, int peer,
     return enqueue(tcp, p, &entry);
 }
 
+static bool is_detachable(const struct tcp_entry *e)
+{
+    return e->signal && e->payload && !e->detached;
+}
+
+/* Copy the sources to `copy`. tcp.lock is held. */
+static void detach_queue(struct tcp_peer *p, uint8_t *copy)
+{
+    for (uint32_t i = p->sent; i != p->tail; i++) {
+        struct tcp_entry *e = entry_at(p, i);
+        if (!is_detachable(e))
+            continue;
+        memcpy(copy, e->payload, (size_t)e->head.len);
+        e->payload = copy;
+        e->detached = true;
+        copy += e->head.len;
+    }
+    p->has_detached = true;
+}
+
+/* The copy lives as long as the transport. */
+bool trib_tcp_detach(struct trib_transport *t, int peer)
+{
+    struct tcp *tcp = tcp_of(t);
+    struct tcp_peer *p = &tcp->peers[peer];
+    struct trib_table_region *copy = NULL;
+    size_t bytes = 0;
+
+    assert(peer >= 0 && peer < tcp->size);
+    pthread_mutex_lock(&tcp->lock);
+    for (uint32_t i = p->sent; i != p->tail; i++)
+        bytes += is_detachable(entry_at(p, i)) ? (size_t)entry_at(p, i)->head.len : 0;
+    bool done = !bytes || trib_table_alloc(&tcp->table, bytes, NULL, &copy) == TRIB_OK;
+    if (copy) {
+        copy->closed = true;
+        detach_queue(p, copy->ptr);
+    }
+    pthread_mutex_unlock(&tcp->lock);
+    return done;
+}
+
 /* If the queue is full, the peer's wait ends anyway. */
 void trib_tcp_wake(struct trib_transport *t, int peer)
 {
@@ -297,6 +338,26 @@ void trib_tcp_send_given_up(struct tcp *tcp, int peer)
         trib_tcp_reply(tcp, peer, back, TCP_GIVEN_UP);
 }
 
+/* Report detached writes, which the kernel has not accepted yet. */
+static int reap_detached(struct tcp_peer *p, struct trib_event *events, int max,
+                         int peer)
+{
+    int n = 0;
+
+    for (uint32_t i = p->sent; i != p->tail; i++) {
+        struct tcp_entry *e = entry_at(p, i);
+        if (!e->detached || !e->signal)
+            continue;
+        if (n == max)
+            return n;
+        events[n++] = (struct trib_event){
+            .kind = TRIB_EVENT_WRITE_DONE, .peer = peer, .token = e->token};
+        e->signal = false;
+    }
+    p->has_detached = false;
+    return n;
+}
+
 /* Report the writes that the kernel has accepted. */
 static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int max)
 {
@@ -312,6 +373,8 @@ static int reap_peer(struct tcp *tcp, int peer, struct trib_event *events, int m
         entry_at(p, p->head)->signal = false;
         drop_done(tcp, p);
     }
+    if (p->has_detached)
+        n += reap_detached(p, events + n, max - n, peer);
     return n;
 }
 

@@ -304,6 +304,7 @@ const struct trib_transport_ops trib_ucx_ops = {
     .release = trib_table_release_op,
     .length = trib_table_length_op,
     .write = trib_ucx_write,
+    .detach = trib_no_detach,
     .poll = ucx_poll,
     .event_fd = ucx_event_fd,
     .arm = ucx_arm,

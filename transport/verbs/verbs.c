@@ -59,6 +59,7 @@ const struct trib_transport_ops trib_verbs_ops = {
     .release = trib_verbs_release,
     .length = trib_verbs_length,
     .write = trib_verbs_write,
+    .detach = trib_no_detach,
     .poll = trib_verbs_poll,
     .event_fd = trib_verbs_event_fd,
     .arm = trib_verbs_arm,

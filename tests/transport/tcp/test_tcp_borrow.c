@@ -11,7 +11,8 @@ enum { LEN = 24 << 20 }; /* more than sockets take */
 /* A write of all of `from` at side 0 to `to` at side 1. */
 static void post(struct pair *pair, struct trib_region *from, struct trib_remote *to)
 {
-    const struct trib_write w = {.local = from, .remote = to, .len = LEN, .imm = 1};
+    const struct trib_write w = {
+        .local = from, .remote = to, .len = LEN, .imm = 1, .signal = true};
 
     assert_ok(pair->t[0]->ops->write(pair->t[0], 1, &w));
 }
@@ -108,7 +109,8 @@ TEST(test_writes_out_of_it_are_as_they_were)
     struct trib_region *source = borrow(&pair, 0, false, from);
     assert_ok(pair.t[1]->ops->alloc(pair.t[1], LEN, &to, &target));
     post(&pair, source, import_of(&pair, target));
-    pair.t[0]->ops->give_back(pair.t[0], source, true);
+    assert_true(pair.t[0]->ops->detach(pair.t[0], 1));
+    pair.t[0]->ops->give_back(pair.t[0], source, false);
     memset(from, 3, LEN);
     expect_arrival(&pair);
     assert_true(is_all(to, 1));

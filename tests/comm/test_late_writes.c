@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writes in flight when their operation fails. The caller stores other data in its
+ * input as soon as its call returns. A rank that receives its data before the notice
+ * of the failure returns TRIB_OK, and must have the old data.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "tests/harness/fake_pages.h"
+#include "tests/harness/fake_verbs.h"
+#include "tests/harness/ranks.h"
+
+enum {
+    COUNT = 3 << 15,
+    RANKS = 3,
+    WARM = 3, /* rounds before; the cache registers from the second on */
+    START_MS = 20, /* of the last round, after a barrier */
+    ABORT_MS = 60, /* from the start of the last round */
+    LATE_MS = 150, /* delay of messages to rank LATE in the last round */
+    STOP_MS = 2000,
+    LATE = 0,
+    LAST = RANKS - 1, /* calls trib_comm_abort; the root of broadcasts */
+    OTHER = 777,
+};
+
+enum kind { REDUCE, BROADCAST, ALLGATHER, KINDS };
+
+struct late {
+    enum kind kind;
+    bool registers;
+    int late_ms;
+    trib_status_t status; /* of rank LATE */
+    struct fake_verbs_opts *fake;
+};
+
+static float value_of(int rank, int round)
+{
+    return (float)(rank + 10 * round + 1);
+}
+
+static trib_status_t run(struct ranks_self *self, enum kind kind, float *in, float *out)
+{
+    switch (kind) {
+    case REDUCE:
+        return trib_reduce(self->comm, in, self->rank == LATE ? out : NULL, COUNT,
+                           TRIB_F32, TRIB_SUM, LATE);
+    case BROADCAST:
+        return trib_broadcast(self->comm, self->rank == LAST ? in : out, COUNT,
+                              TRIB_F32, LAST);
+    default:
+        return trib_allgather(self->comm, in, out, COUNT / RANKS, TRIB_F32);
+    }
+}
+
+static float expected(enum kind kind, size_t i, int round)
+{
+    float sum = 0;
+
+    for (int r = 0; r < RANKS; r++)
+        sum += value_of(r, round);
+    return kind == REDUCE      ? sum
+           : kind == BROADCAST ? value_of(LAST, round)
+                               : value_of((int)(i / (COUNT / RANKS)), round);
+}
+
+static void *give_up(void *comm)
+{
+    usleep(ABORT_MS * 1000);
+    (void)trib_comm_abort(comm, "a test");
+    return NULL;
+}
+
+static float *take(struct ranks_self *self, bool registers)
+{
+    const size_t bytes = COUNT * sizeof(float);
+    float *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ranks_assert(self, p != MAP_FAILED);
+    if (registers)
+        ranks_ok(self, trib_register(self->comm, p, bytes));
+    return p;
+}
+
+static void fill(float *p, float value)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        p[i] = value;
+}
+
+static int last_round(struct ranks_self *self)
+{
+    struct late *l = self->arg;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    float *in = take(self, l->registers), *out = take(self, l->registers);
+    pthread_t thread;
+
+    for (int round = 0; round < WARM; round++) {
+        fill(in, value_of(self->rank, round));
+        ranks_ok(self, run(self, l->kind, in, out));
+    }
+    fill(in, value_of(self->rank, WARM));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == LATE)
+        l->fake->late_us = l->late_ms * 1000;
+    if (self->rank != LATE)
+        usleep(START_MS * 1000);
+    if (self->rank == LAST)
+        ranks_assert(self, !pthread_create(&thread, NULL, give_up, self->comm));
+    const trib_status_t status = run(self, l->kind, in, out);
+    fill(in, OTHER);
+    if (self->rank == LATE)
+        l->status = status;
+    if (self->rank == LATE && status == TRIB_OK)
+        for (size_t i = 0; i < COUNT; i++)
+            if (out[i] != expected(l->kind, i, WARM))
+                ranks_die(self, "element %zu is %g, not %g", i, (double)out[i],
+                          (double)expected(l->kind, i, WARM));
+    if (self->rank == LAST)
+        pthread_join(thread, NULL);
+    (void)trib_free_comm(self->comm); /* it has failed */
+    munmap(in, COUNT * sizeof(*in));
+    munmap(out, COUNT * sizeof(*out));
+    return 0;
+}
+
+static struct fake_verbs_opts *reset(bool real_pages)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+
+    if (real_pages && !fake_pages_work())
+        tribtest_skip("no io_uring");
+    fake->real_pages = real_pages;
+    fake->late_peer = LATE;
+    return fake;
+}
+
+static trib_status_t expect_old_data(struct late what, const char *config)
+{
+    struct late *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct ranks_job job = {.size = RANKS,
+                            .threads = true,
+                            .fn = last_round,
+                            .arg = l,
+                            .bare = true,
+                            .noisy = true,
+                            .config = config};
+
+    assert_true(l != MAP_FAILED);
+    *l = what;
+    l->fake = reset(!l->registers);
+    assert_int_equal(ranks_run(&job), 0);
+    what = *l;
+    munmap(l, sizeof(*l));
+    return what.status;
+}
+
+/* On a busy machine the failure may come before the data. */
+static void each_kind(bool registers, const char *config)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct late l = {
+            .kind = (enum kind)kind, .registers = registers, .late_ms = LATE_MS};
+        int tries = 20;
+        while (expect_old_data(l, config) != TRIB_OK)
+            assert_true(--tries);
+    }
+}
+
+TEST(test_registered_memory)
+{
+    each_kind(true, "transport=verbs");
+}
+
+TEST(test_two_paths)
+{
+    each_kind(true, "transport=verbs:qps=2");
+}
+
+TEST(test_memory_of_malloc)
+{
+    each_kind(false, "transport=verbs:cache=1024");
+}
+
+/* Writes that take longer than a peer may be silent end with their connection. */
+TEST(test_too_late)
+{
+    assert_int_not_equal(
+        expect_old_data(
+            (struct late){.kind = REDUCE, .registers = true, .late_ms = 3 * STOP_MS},
+            "transport=verbs;stop_timeout_ms=2000"),
+        TRIB_OK);
+}
