@@ -365,16 +365,32 @@ void *archive_serve(void *arg)
     return NULL;
 }
 
-void archive_give(struct archive *a, struct archive_task *task)
+static void enqueue(struct archive *a, struct archive_task *task)
 {
-    assert(!task->writes || task->bytes);
-    pthread_mutex_lock(&a->mutex);
     trib_error_clear(&task->err);
     task->done = task->noted = task->admitted = false;
     task->removal = 0;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;
     a->last = task;
+}
+
+void archive_prepare(struct archive *a, struct archive_task *task)
+{
+    assert(task->writes);
+    pthread_mutex_lock(&a->mutex);
+    enqueue(a, task);
+    task->prepared = true;
+    pthread_mutex_unlock(&a->mutex);
+}
+
+void archive_give(struct archive *a, struct archive_task *task)
+{
+    assert(!task->writes || task->bytes);
+    pthread_mutex_lock(&a->mutex);
+    if (!task->prepared)
+        enqueue(a, task);
+    task->prepared = false;
     pthread_cond_broadcast(&a->wake);
     pthread_mutex_unlock(&a->mutex);
 }
@@ -382,10 +398,14 @@ void archive_give(struct archive *a, struct archive_task *task)
 void archive_discard(struct archive *a, struct archive_task *task)
 {
     pthread_mutex_lock(&a->mutex);
+    if (task->prepared)
+        archive_dequeue(a, task);
+    task->prepared = false;
     (void)trib_fail(&task->err, TRIB_ERR_ABORTED,
                     "discarded the snapshot of vector %s: its store was ended",
                     task->key.name);
     complete(a, task);
+    pthread_cond_broadcast(&a->wake); /* another task of the snapshot may have waited */
     pthread_mutex_unlock(&a->mutex);
 }
 

@@ -55,6 +55,7 @@ struct archive_task {
     struct trib_error err; /* status 0: success */
     uint64_t took_ns; /* time on an archive thread */
     uint64_t number; /* of the file that it writes, if it is admitted */
+    bool prepared; /* archive_prepare has queued it, and archive_give has not */
     bool admitted; /* there is room for the file, which counts from now on */
     bool noted; /* the file is listed */
     uint64_t removal; /* archive_forget removes the file once it is written; 0: none */
@@ -101,10 +102,15 @@ void archive_failed_mt(struct archive *archive);
 trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const char *what,
                                 struct trib_error *err);
 
-/** archive_give - queue a task. */
+/** archive_prepare - queue a write whose bytes are not complete yet, so that
+ * archive_forget can see it. archive_give or archive_discard follows. */
+void archive_prepare(struct archive *archive, struct archive_task *task);
+
+/** archive_give - queue a task, or complete the bytes of a prepared one. */
 void archive_give(struct archive *archive, struct archive_task *task);
 
-/** archive_discard - complete a task of an ended store without working on it. */
+/** archive_discard - complete a task of an ended store without working on it; it may be
+ * prepared, but not given. */
 void archive_discard(struct archive *archive, struct archive_task *task);
 
 /** archive_is_done - return true if a queued task is done. */
@@ -132,7 +138,7 @@ void archive_drop(struct archive *archive, const struct archive_key *key);
 
 /**
  * archive_forget - remove snapshots on request of an operator, also those that are
- * being written for stores that have ended. Other stores may write new ones.
+ * being copied or written for stores that have ended. Other stores may write new ones.
  *
  * what     "JOB", "USER/JOB", or one of these and " VECTOR", as shown by archive_view
  * say      receives a message

@@ -423,15 +423,16 @@ bool archive_is_deleted(struct archive *a, uint64_t removal)
     return deleted;
 }
 
-/* Remove a file that will be written; return the number of files that are not listed
- * now. */
+/* Remove a file that will be written; return 1, or 0 if it replaces a chosen file,
+ * which is counted with the list. */
 static uint32_t forget_task(const struct archive *a, struct archive_task *task,
                             const struct choice *choice, uint64_t removal)
 {
     if (!is_chosen_task(task, choice))
         return 0;
     task->removal = removal;
-    return !archive_find(a, &task->key);
+    const struct archive_file *f = archive_find(a, &task->key);
+    return !f || !is_chosen_file(f, choice);
 }
 
 static uint32_t forget_tasks(const struct archive *a, const struct choice *choice,

@@ -139,6 +139,9 @@ trib_status_t archive_check_room(const struct archive *a, struct archive_task *t
 /** archive_take_turn - dequeue the next task; NULL: none may start now. */
 struct archive_task *archive_take_turn(struct archive *a);
 
+/** archive_dequeue - remove a task from the queue. */
+void archive_dequeue(struct archive *a, const struct archive_task *task);
+
 /* Files ---------------------------------------------------------------------------- */
 
 /**

@@ -117,26 +117,38 @@ static void note_turn(struct archive *a, const struct archive_task *task)
     snprintf(oldest->user, sizeof(oldest->user), "%s", task->key.user);
 }
 
+void archive_dequeue(struct archive *a, const struct archive_task *task)
+{
+    struct archive_task *before = NULL;
+    struct archive_task **at = &a->first;
+
+    while (*at && *at != task) {
+        before = *at;
+        at = &before->next;
+    }
+    assert(*at && a->last && !a->last->next);
+    *at = task->next;
+    if (a->last == task)
+        a->last = before;
+}
+
 struct archive_task *archive_take_turn(struct archive *a)
 {
-    struct archive_task *best = NULL, *before = NULL, *last = NULL;
+    struct archive_task *best = NULL;
     struct rank lowest = {.part = {0}};
 
-    for (struct archive_task *t = a->first; t; last = t, t = t->next) {
+    for (struct archive_task *t = a->first; t; t = t->next) {
         const struct rank rank = rank_of(a, t);
-        if (!may_begin(a, t, &rank) || (best && !is_before(&rank, &lowest)) ||
-            must_wait(a, t) || archive_awaits_deletions(a, t))
+        if (t->prepared || !may_begin(a, t, &rank) ||
+            (best && !is_before(&rank, &lowest)) || must_wait(a, t) ||
+            archive_awaits_deletions(a, t))
             continue;
         best = t;
-        before = last;
         lowest = rank;
     }
     if (!best)
         return NULL;
-    assert(a->last && !a->last->next);
-    *(before ? &before->next : &a->first) = best->next;
-    if (a->last == best)
-        a->last = before;
+    archive_dequeue(a, best);
     note_turn(a, best);
     return best;
 }

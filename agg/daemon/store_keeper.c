@@ -238,10 +238,12 @@ static trib_status_t begin(struct store_keeper *keeper, uint32_t rank,
     keeper->changes = trib_store_changes(keeper->table, what->vector);
     keeper->busy = true;
     keeper->abandoned = false;
-    if (task->writes)
+    if (task->writes) {
+        archive_prepare(keeper->opts->archive, task);
         begin_copy(keeper);
-    else
+    } else {
         archive_give(keeper->opts->archive, task);
+    }
     return TRIB_OK;
 }
 

@@ -567,3 +567,34 @@ TEST(test_idle)
     rig_close(&rig);
     hours_fly = false;
 }
+
+/* A run of another job with the same key has ended, and its first snapshot, which
+ * replaces that of the earlier job, is still being written. */
+TEST(test_forget_a_job_with_the_key_of_another)
+{
+    const _Atomic bool ended = true;
+    struct rig rig;
+    uint64_t removal;
+    char say[100];
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    make_write(&rig, &rig.task, rig.owner, "ana");
+    rig.task.job = "later";
+    rig.task.ended = &ended;
+    atomic_store(&writes_hang, true);
+    archive_give(rig.archive, &rig.task);
+    const bool forgot =
+        archive_forget(rig.archive, "later", say, sizeof(say), &removal);
+    const bool early = archive_is_deleted(rig.archive, removal);
+    atomic_store(&writes_hang, false);
+    archive_wait(rig.archive, &rig.task);
+    free(rig.task.bytes);
+    assert_true(forgot);
+    assert_string_equal(say, "1 snapshot removed");
+    assert_false(early);
+    assert_true(is_forgotten(&rig, removal));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}

@@ -179,6 +179,39 @@ TEST(test_forgotten_after_the_end)
     }
 }
 
+/* So does one that still copies the vector: the archive does not have the copy yet. */
+TEST(test_forgotten_during_the_copy)
+{
+    for (int first = 0; first < 2; first++) {
+        struct rig rig = {.folder = ""};
+        struct rank r;
+        uint64_t removal;
+        char text[100];
+        begin_saved(&rig, &r);
+        say_push(&r, TRIB_CONTROL_PUSH, 2);
+        if (first)
+            archive_drop(rig.archive, &key);
+        atomic_store(&copies_hang, true);
+        atomic_store(&keep_ms, SOON_MS);
+        begin_snapshot(&rig, &r);
+        trib_session_free(r.session);
+        while (!atomic_load(&rig.job->end.ended))
+            usleep(1000);
+        const bool forgot =
+            archive_forget(rig.archive, "job", text, sizeof(text), &removal);
+        const bool early = forgot && archive_is_deleted(rig.archive, removal);
+        atomic_store(&copies_hang, false);
+        ends(&rig, "its ranks are lost");
+        assert_true(forgot);
+        assert_string_equal(text, "1 snapshot removed");
+        assert_false(early);
+        while (!archive_is_deleted(rig.archive, removal))
+            usleep(1000);
+        assert_int_equal(archive_version(rig.archive, &key), 0);
+        end_saved(&rig);
+    }
+}
+
 /* A store that continues writes its next snapshot, also one that it writes already. */
 TEST(test_forgotten_before_the_end)
 {
