@@ -14,6 +14,7 @@
 
 #include "agg/store/store_snapshot.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/quota.h"
 #include "base/time.h"
 #include "base/wait.h"
@@ -80,6 +81,24 @@ static int create_part(const struct archive *a, const char *part)
     return trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
 }
 
+static bool exists(const struct archive *a, const char *name)
+{
+    struct stat s;
+
+    return fstatat(a->folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Rename the temporary file over the old one. A file that is not listed is kept. */
+static bool place(const struct archive *a, const struct archive_task *task,
+                  const char *part, const char *whole)
+{
+    if (task->is_new && exists(a, whole))
+        errno = EEXIST;
+    if (task->is_new && errno != ENOENT)
+        return false;
+    return renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
+}
+
 /*
  * Write a temporary file and rename it over the old one. False: errno or task->err has
  * the reason. *placed_out: renamed, though perhaps not durable.
@@ -93,8 +112,7 @@ static bool replace(struct archive *a, struct archive_task *task, const char *pa
     if (fd < 0)
         return false;
     *placed_out = write_all(a, fd, task->bytes, task->n) &&
-                  is_attached(a, &task->err) &&
-                  renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
+                  is_attached(a, &task->err) && place(a, task, part, whole);
     const int why = errno;
     close(fd);
     if (*placed_out)
@@ -140,16 +158,54 @@ static void say_failed(const struct archive *a, struct archive_task *task, bool 
                         task->key.name, a->folder);
 }
 
+/* Take a new number; false: there is none, and task->err has the reason. */
+static bool take_number(struct archive *a, struct archive_task *task)
+{
+    if (a->last_number < ARCHIVE_NUMBER_MAX) {
+        task->number = ++a->last_number;
+        task->is_new = true;
+        return true;
+    }
+    char name[ARCHIVE_NAME_BYTES];
+    archive_name_file(name, a->last_number, "");
+    return trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
+                     "no snapshot can follow %.300s/%s, which has the highest "
+                     "number: rename that file, and restart tribd",
+                     a->folder, name) == TRIB_OK;
+}
+
+/* Return the name of the file to write. Numbers of files that are not listed are left
+ * out: an operator has copied such a file into the folder, or the file system did not
+ * list it at the start. */
+static bool name_file(struct archive *a, struct archive_task *task,
+                      char out[ARCHIVE_NAME_BYTES])
+{
+    bool well = true;
+
+    archive_name_file(out, task->number, "");
+    while (well && task->is_new && exists(a, out)) {
+        trib_log(
+            a->log, TRIB_LOG_WARN, "tribd",
+            "%.300s/%s exists, but was not there when tribd started: restart tribd "
+            "to use this snapshot",
+            a->folder, out);
+        pthread_mutex_lock(&a->mutex);
+        well = take_number(a, task);
+        pthread_mutex_unlock(&a->mutex);
+        archive_name_file(out, task->number, "");
+    }
+    return well;
+}
+
 static void write_task(struct archive *a, struct archive_task *task)
 {
     char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
     bool placed;
 
     assert(task->writes && task->bytes);
-    if (!task->admitted || !is_attached(a, &task->err))
+    if (!task->admitted || !is_attached(a, &task->err) || !name_file(a, task, whole))
         return;
     archive_name_file(part, task->number, ARCHIVE_PART);
-    archive_name_file(whole, task->number, "");
     trib_snapshot_set_number(task->bytes, task->number);
     trib_snapshot_seal(task->bytes, task->n);
     const bool well = replace(a, task, part, whole, &placed);
@@ -255,18 +311,10 @@ static void admit(struct archive *a, struct archive_task *task)
 {
     const struct archive_file *f = archive_find(a, &task->key);
 
-    if (archive_check_room(a, task) != TRIB_OK)
+    if (archive_check_room(a, task) != TRIB_OK || (!f && !take_number(a, task)))
         return;
-    if (!f && a->last_number == ARCHIVE_NUMBER_MAX) {
-        char name[ARCHIVE_NAME_BYTES];
-        archive_name_file(name, a->last_number, "");
-        (void)trib_fail(&task->err, TRIB_ERR_NO_RESOURCE,
-                        "no snapshot can follow %.300s/%s, which has the highest "
-                        "number: rename that file, and restart tribd",
-                        a->folder, name);
-        return;
-    }
-    task->number = f ? f->number : ++a->last_number;
+    if (f)
+        task->number = f->number;
     task->admitted = true;
 }
 
@@ -368,7 +416,7 @@ void *archive_serve(void *arg)
 static void enqueue(struct archive *a, struct archive_task *task)
 {
     trib_error_clear(&task->err);
-    task->done = task->noted = task->admitted = false;
+    task->done = task->noted = task->admitted = task->is_new = false;
     task->removal = 0;
     task->next = NULL;
     *(a->last ? &a->last->next : &a->first) = task;

@@ -74,6 +74,17 @@ static bool ends_with(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
+/* Do not give its number to another file: an operator may rename it back. */
+static void skip_number(struct archive *a, const char *name)
+{
+    char *end;
+    const uint64_t number = strtoull(name, &end, 16);
+
+    if (strcmp(end, ARCHIVE_SUFFIX ARCHIVE_OLDER) == 0 && number > a->last_number &&
+        number < ARCHIVE_NUMBER_MAX)
+        a->last_number = number;
+}
+
 /* Scan the directory. Remove temporary files of a killed tribd. A file that is not seen
  * would be overwritten by a new one with its number. */
 static trib_status_t read_files(struct archive *a, struct trib_error *err)
@@ -91,6 +102,8 @@ static trib_status_t read_files(struct archive *a, struct trib_error *err)
             (void)unlinkat(a->folder_fd, e->d_name, 0);
         else if (ends_with(e->d_name, ARCHIVE_SUFFIX))
             check_file(a, e->d_name);
+        else
+            skip_number(a, e->d_name);
     }
     const trib_status_t st =
         errno ? trib_fail(err, TRIB_ERR_CONFIG,

@@ -309,7 +309,7 @@ static void await_deletions(struct archive *archive)
     } while (left && usleep(1000) == 0);
 }
 
-static int files(const struct rig *rig)
+static inline int files(const struct rig *rig)
 {
     DIR *dir = opendir(rig->folder);
     int n = 0;

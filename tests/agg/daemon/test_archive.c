@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The folder of snapshots: tribd is killed before and after each of its system calls,
- * and during a write; the disk refuses each call; damaged and foreign files;
- * quotas; a directory that cannot be listed.
+ * and during a write; the disk refuses each call; damaged and foreign files; quotas.
  */
 #include <malloc.h>
 
@@ -397,65 +396,6 @@ TEST(test_spoiled)
     save(&rig, "bob");
     assert_int_equal(load(&rig, "bob"), 2);
     assert_int_equal(files(&rig), 5);
-    rig_close(&rig);
-}
-
-/* A directory that cannot be listed whole is refused: a new snapshot would overwrite
- * the file of another user that has its number. */
-TEST(test_listing_fails)
-{
-    bool whole = false;
-    int refused = 0;
-    struct rig rig;
-
-    rig_open(&rig);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    set(&rig, 1);
-    save(&rig, "ana");
-    save(&rig, "bob");
-    for (int n = 0; !whole; n++) {
-        entries_left = n;
-        whole = check_again(&rig, 0, 0) == TRIB_OK;
-        entries_left = -1;
-        set(&rig, 2);
-        if (rig.archive)
-            save(&rig, "cat");
-        if (whole)
-            break;
-        refused++;
-        assert_status(rig.err.status, TRIB_ERR_CONFIG);
-        assert_non_null(strstr(rig.err.text, "cannot list"));
-    }
-    assert_true(refused >= 4); /* ".", "..", two files */
-    assert_int_equal(load(&rig, "cat"), 2);
-    assert_int_equal(load(&rig, "ana"), 1);
-    assert_int_equal(load(&rig, "bob"), 1);
-    rig_close(&rig);
-}
-
-/* No snapshot gets a number that a later start would reject. */
-TEST(test_highest_number)
-{
-    static const char *const highest = "7fffffffffffffff.snapshot";
-    struct rig rig;
-
-    rig_open(&rig);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    set(&rig, 1);
-    save(&rig, "ana");
-    const int fd = trib_fd_keep(
-        openat(rig.archive->folder_fd, highest, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    assert_true(fd >= 0);
-    close(fd);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    set(&rig, 2);
-    save(&rig, "bob");
-    assert_status(rig.task.err.status, TRIB_ERR_NO_RESOURCE);
-    assert_non_null(strstr(rig.task.err.text, highest));
-    save(&rig, "ana"); /* has a number */
-    assert_status(rig.task.err.status, TRIB_OK);
-    assert_status(check_again(&rig, 0, 0), TRIB_OK);
-    assert_int_equal(load(&rig, "ana"), 2);
     rig_close(&rig);
 }
 
