@@ -80,6 +80,15 @@ void server_hang_up(struct server *s, struct client *c)
     server_hang_up_saying(s, c, NULL);
 }
 
+void server_free_slots(struct server *s, struct client *c)
+{
+    if (!c->job || c->freed)
+        return;
+    c->freed = true;
+    (void)trib_jobs_remove(s->jobs, trib_now_ns(), c->job);
+    server_publish(s);
+}
+
 /* Log the end of a job, with the aggregator's failure unless it was logged before: the
  * job may disconnect before it could be sent. */
 static void say_gone(struct server *s, struct client *c)

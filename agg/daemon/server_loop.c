@@ -136,16 +136,6 @@ static void step_if_due(struct server *s, struct client *c, uint64_t now_ns)
         c->more |= due;
 }
 
-/* Return the slots of a client whose aggregator is gone. */
-static void free_slots(struct server *s, struct client *c)
-{
-    if (!c->job || c->freed)
-        return;
-    c->freed = true;
-    (void)trib_jobs_remove(s->jobs, trib_now_ns(), c->job);
-    server_publish(s);
-}
-
 /* Lend the slots of a job without progress: it has no chunks in flight, so other jobs
  * may use as many. */
 static void lend_slots(struct server *s, struct client *c)
@@ -188,7 +178,7 @@ static void step_aggregator(struct server *s, struct client *c)
     if (!c->session || (state != AGGREGATOR_FAILED && state != AGGREGATOR_GONE))
         return;
     if (state == AGGREGATOR_GONE)
-        free_slots(s, c); /* free slots without waiting for GOODBYE */
+        server_free_slots(s, c); /* free slots without waiting for GOODBYE */
     if (!c->over_by)
         c->over_by = trib_deadline_ms(GOODBYE_MS);
     if (notified || trib_deadline_passed(c->over_by)) {

@@ -148,6 +148,10 @@ void server_hang_up(struct server *s, struct client *c);
  * receive `say`, or nothing if NULL. */
 void server_hang_up_saying(struct server *s, struct client *c, const char *say);
 
+/** server_free_slots - remove the job of a client from the table of jobs: its
+ * aggregator is gone, or its store is empty. */
+void server_free_slots(struct server *s, struct client *c);
+
 /** server_free_client - free clients[i]; the last client takes its index. */
 void server_free_client(struct server *s, int i);
 

@@ -251,6 +251,10 @@ bool store_admit_sweep(struct server *s, struct client *c)
         c->store_bytes = bytes;
         server_publish(s);
     }
+    if (!over && store_job_is_empty(c->store)) {
+        c->left = true;
+        server_free_slots(s, c);
+    }
     if (!over)
         return false;
     assert(!c->session);

@@ -94,11 +94,14 @@ static void *serve(void *arg)
     /* Ranks may continue later. */
     if (atomic_load(&job->draining) && !well && !atomic_load(&job->end.discards))
         store_keeper_last(job->keeper);
-    /* Other stores of the user may need the memory while this one waits for the disk.
-     * To free it takes long, so the server thread does not do it. */
+    /* Other stores of the user may need the memory, and the place of this one, while it
+     * waits for the disk. To free the memory takes long, so the server thread does not
+     * do it. */
     store_keeper_detach(job->keeper);
     trib_store_table_destroy(job->table);
     job->table = NULL;
+    atomic_store(&job->emptied, true);
+    (void)!write(fd, &one, sizeof(one));
     store_keeper_free(job->keeper);
     job->keeper = NULL;
     drop_snapshots(job, well);
@@ -276,8 +279,15 @@ bool store_job_reap(struct store_job *job)
     return over;
 }
 
+bool store_job_is_empty(const struct store_job *job)
+{
+    return atomic_load(&job->emptied);
+}
+
 uint32_t store_job_files(const struct store_job *job)
 {
+    if (store_job_is_empty(job))
+        return job->n_threads;
     return trib_max(atomic_load(&job->present), job->opts.ranks) + job->n_threads;
 }
 

@@ -88,8 +88,12 @@ void store_job_drain(struct store_job *job);
  */
 bool store_job_reap(struct store_job *job);
 
-/** store_job_files - return the number of open files of its threads and of all its
- * ranks, present or not. */
+/** store_job_is_empty - return true if it has ended and its vectors are freed. It may
+ * still wait for the disk, for any time. */
+bool store_job_is_empty(const struct store_job *job);
+
+/** store_job_files - return the number of open files of its threads and, until it is
+ * empty, of all its ranks, present or not. */
 uint32_t store_job_files(const struct store_job *job);
 
 /** store_job_is_deserted - return true if no rank is connected. */

@@ -70,6 +70,7 @@ struct store_job {
     uint8_t *presence; /* [ranks] enum store_presence, each used by its thread */
     struct store_thread *threads; /* [n_threads] */
     uint32_t n_threads;
+    _Atomic bool emptied; /* its ranks have left, and its vectors are freed */
     _Atomic bool over;
     _Atomic bool stop; /* tells the threads to end */
     _Atomic bool draining;

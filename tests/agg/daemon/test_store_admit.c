@@ -13,6 +13,7 @@
 struct store_job {
     uint32_t present;
     bool ended;
+    bool empty;
 };
 
 static struct trib_control answer; /* to the client */
@@ -65,6 +66,11 @@ bool store_job_reap(struct store_job *job)
 {
     (void)job;
     return false;
+}
+
+bool store_job_is_empty(const struct store_job *job)
+{
+    return job->empty;
 }
 
 const char *store_job_why(const struct store_job *job)
@@ -130,6 +136,11 @@ void server_event(struct server *s, enum trib_service_counter c)
 void server_publish(struct server *s)
 {
     (void)s;
+}
+
+void server_free_slots(struct server *s, struct client *c)
+{
+    (void)trib_jobs_remove(s->jobs, 1, c->job);
 }
 
 void server_hang_up(struct server *s, struct client *c)
@@ -247,5 +258,25 @@ TEST(test_return_to_an_ended_store)
     assert_int_equal(rig.stores[0].present, 0);
     ask(&rig, 1);
     assert_int_equal(rig.stores[1].present, 1);
+    trib_jobs_destroy(rig.s.jobs);
+}
+
+/* It waits for the disk, and holds no place for which other jobs wait. */
+TEST(test_empty_store)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    rig.clients[0].left = rig.clients[1].left = true;
+    ask(&rig, NEXT);
+    struct client *c = &rig.clients[CLIENTS - 1];
+    assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 1);
+    assert_false(store_admit_sweep(&rig.s, c));
+    assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 1);
+    assert_false(c->left);
+    c->store->empty = true;
+    assert_false(store_admit_sweep(&rig.s, c));
+    assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 0);
+    assert_true(c->left);
     trib_jobs_destroy(rig.s.jobs);
 }

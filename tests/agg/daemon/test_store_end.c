@@ -2,9 +2,9 @@
 /*
  * The end of a store in tribd, with snapshots. A shutdown writes a snapshot again that
  * an operator has removed, and tries failed ones again; a store that has ended does not
- * bring it back. The ranks of a store that is ended do not wait for the disk, nor does
- * its memory. A store that was kicked, or whose key another store uses, discards its
- * snapshots.
+ * bring it back. The ranks of a store that is ended do not wait for the disk, nor do
+ * its memory and its files. A store that was kicked, or whose key another store uses,
+ * discards its snapshots.
  */
 #include "tests/agg/daemon/store_job_rig.h"
 
@@ -78,7 +78,8 @@ TEST(test_end_while_the_disk_hangs)
     end_saved(&rig);
 }
 
-/* Its vectors are freed before it waits for the disk, and not by the server thread. */
+/* Its vectors are freed before it waits for the disk, and not by the server thread.
+ * From then on it only holds the file of its thread. */
 TEST(test_memory_while_the_disk_hangs)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
@@ -90,13 +91,21 @@ TEST(test_memory_while_the_disk_hangs)
     atomic_store(&disk_hangs, true);
     begin_snapshot(&rig, &r);
     const uint64_t copy = rig.job->keeper->task.n;
+    const uint32_t files = store_job_files(rig.job);
     store_job_end(rig.job, "kicked");
     while (trib_quota_held_mt(&rig.quota) > copy && !trib_deadline_passed(until))
         usleep(1000);
     const uint64_t held = trib_quota_held_mt(&rig.quota);
+    while (!store_job_is_empty(rig.job) && !trib_deadline_passed(until))
+        usleep(1000);
+    const bool empty = store_job_is_empty(rig.job);
+    const uint32_t open_files = store_job_files(rig.job);
     const bool over = store_job_reap(rig.job);
     atomic_store(&disk_hangs, false);
     assert_true(vectors > 0);
+    assert_int_equal(files, 2);
+    assert_int_equal(open_files, 1);
+    assert_true(empty);
     assert_int_equal(held, copy);
     assert_false(over);
     ends(&rig, "kicked");
