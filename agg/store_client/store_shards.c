@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <string.h>
+#include <time.h>
 
 #include "agg/store_client/rank_store.h"
 #include "base/time.h"
 
-enum { REJOIN_MS = 2000 }; /* to rejoin lost shards when the store is freed */
+enum {
+    REJOIN_MS = 2000, /* to rejoin lost shards when the store is freed */
+    LEAVING_MS = 2000, /* until tribd has read that the ranks of an earlier run left */
+    LEAVING_PAUSE_MS = 20, /* doubles, because requests of a user are limited */
+    LEAVING_PAUSE_MAX = 320,
+};
 
 static int silent_ms(const struct trib_store *store)
 {
@@ -129,35 +135,6 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
     return st;
 }
 
-/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
-static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
-{
-    struct trib_session *session;
-
-    trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
-    if (st != TRIB_OK)
-        return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
-    trib_store_lock(store);
-    trib_control_link_add(store->link, shard, session);
-    st = join(store, shard, again);
-    trib_store_unlock(store);
-    return st;
-}
-
-trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
-{
-    trib_status_t st =
-        trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
-
-    if (st != TRIB_OK)
-        return st;
-    trib_control_link_set_idle(store->link, &store->idle);
-    st = trib_store_alive_start(store);
-    for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
-        st = connect_first(store, i, again);
-    return st;
-}
-
 /* Reconnect. The caller holds the lock, which is released during the connect.
  * *cut_out: the new connection was lost again before the rank had joined. */
 static trib_status_t connect_again(struct trib_store *store, int shard, bool again,
@@ -178,14 +155,69 @@ static trib_status_t connect_again(struct trib_store *store, int shard, bool aga
                                store->job.addresses[shard],
                                trib_error_text(&link->err));
     trib_control_link_replace(link, shard, &fresh);
-    trib_log(&store->log, TRIB_LOG_INFO, "store",
-             "tribd at %s: reconnected after the connection was lost",
-             store->job.addresses[shard]);
     const trib_status_t joined = join(store, shard, again);
     *cut_out = joined == TRIB_ERR_PEER_LOST && trib_store_shard_is_lost(store, shard);
     if (joined != TRIB_OK) /* so that the session does not look joined */
         (void)trib_session_end(link->sessions[shard], joined, "not joined");
     return joined;
+}
+
+static void log_reconnected(const struct trib_store *store, int shard)
+{
+    trib_log(&store->log, TRIB_LOG_INFO, "store",
+             "tribd at %s: reconnected after the connection was lost",
+             store->job.addresses[shard]);
+}
+
+/* Join again while another run uses the key: it may just have freed its store, and
+ * tribd may read the goodbyes of its ranks later than this request. */
+static trib_status_t join_after(struct trib_store *store, int shard)
+{
+    const uint64_t until = trib_deadline_ms(LEAVING_MS);
+    long pause_ms = LEAVING_PAUSE_MS;
+    trib_status_t st = TRIB_ERR_BUSY;
+    bool cut;
+
+    while (st == TRIB_ERR_BUSY && !trib_deadline_passed(until)) {
+        trib_store_unlock(store);
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+        pause_ms = pause_ms < LEAVING_PAUSE_MAX ? 2 * pause_ms : LEAVING_PAUSE_MAX;
+        trib_store_lock(store);
+        trib_error_clear(&store->err);
+        st = connect_again(store, shard, false, &cut);
+    }
+    return st;
+}
+
+/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
+static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
+{
+    struct trib_session *session;
+
+    trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
+    if (st != TRIB_OK)
+        return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
+    trib_store_lock(store);
+    trib_control_link_add(store->link, shard, session);
+    st = join(store, shard, again);
+    if (st == TRIB_ERR_BUSY)
+        st = join_after(store, shard);
+    trib_store_unlock(store);
+    return st;
+}
+
+trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
+{
+    trib_status_t st =
+        trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
+
+    if (st != TRIB_OK)
+        return st;
+    trib_control_link_set_idle(store->link, &store->idle);
+    st = trib_store_alive_start(store);
+    for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
+        st = connect_first(store, i, again);
+    return st;
 }
 
 trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
@@ -195,6 +227,8 @@ trib_status_t trib_store_shard_again(struct trib_store *store, int shard)
 
     for (int tries = 0; cut && tries < TRIB_STORE_TRIES; tries++)
         st = connect_again(store, shard, true, &cut);
+    if (st == TRIB_OK)
+        log_reconnected(store, shard);
     return st;
 }
 
@@ -240,6 +274,8 @@ trib_status_t trib_store_shard_remake(struct trib_store *store, int shard)
     trib_store_lock(store);
     const trib_status_t st = store->rank ? trib_store_shard_again(store, shard)
                                          : connect_again(store, shard, false, &cut);
+    if (store->rank == 0 && st == TRIB_OK)
+        log_reconnected(store, shard);
     trib_store_unlock(store);
     return st;
 }

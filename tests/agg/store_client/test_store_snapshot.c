@@ -89,6 +89,40 @@ TEST(test_later_runs)
     snapshot_rig_close(&rig);
 }
 
+/* Open a store with one key again and again. tribd may read the goodbyes of the ranks
+ * later than the next request. */
+static int reopen(struct ranks_self *self)
+{
+    enum { TIMES = 40, ELEMENTS = 300000 };
+    float *x = calloc(ELEMENTS, sizeof(*x));
+    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "x", .count = ELEMENTS);
+
+    for (int i = 0; i < TIMES; i++) {
+        trib_store_t *store = snapshot_rig_store(self, KEY, 0);
+        trib_vector_t *v = NULL;
+        snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+        snapshot_rig_need(self, store, trib_store_push(v, x, NULL, NULL), "push");
+        if (i % 4 == 0)
+            snapshot_rig_need(self, store, trib_store_snapshot(store, v, NULL),
+                              "snapshot");
+        ranks_ok(self, trib_store_free(store));
+    }
+    free(x);
+    return 0;
+}
+
+TEST(test_reopened)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 2, .fn = reopen, .arg = &rig, .config = config);
+    snapshot_rig_close(&rig);
+}
+
 /* Invalid files -------------------------------------------------------------------- */
 
 static void spoil(const char *folder, bool cut)
