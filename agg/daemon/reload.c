@@ -70,15 +70,13 @@ static void done(struct request_worker_task *task)
 {
     struct reload *r = (struct reload *)task;
     struct server *s = r->server;
-    const bool again = s->reload_again != NULL;
+    const bool worked = task->worked && !s->draining;
 
     assert(s->reload == r);
-    if (task->worked && !s->draining && r->status == TRIB_OK)
+    if (worked && r->status == TRIB_OK)
         apply(s, r);
-    end(s, task->worked && !s->draining && r->status != TRIB_OK
-               ? trib_error_text(&r->err)
-               : NULL);
-    if (again && task->worked && !s->draining)
+    end(s, worked && r->status != TRIB_OK ? trib_error_text(&r->err) : NULL);
+    if (worked && s->reload_again) /* SIGHUP came meanwhile. `r` is freed */
         reload_begin(s, s->reload_again);
 }
 
