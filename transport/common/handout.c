@@ -198,32 +198,37 @@ static bool may_have(struct trib_handout *h, const struct ucred *who)
     return may;
 }
 
-/* Send one byte, with descriptors unless fds is NULL. */
-static void send_answer(int fd, const struct trib_handout_fds *fds)
+/* A requester that disconnected, or cannot receive the answer, finds out by itself. */
+static void send_bytes(int fd, enum trib_handout_answer first, int second)
+{
+    const uint8_t bytes[2] = {(uint8_t)first, (uint8_t)second};
+
+    (void)!send(fd, bytes, second ? 2 : 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void send_descriptors(int fd, const struct trib_handout_fds *fds)
 {
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(TRIB_HANDOUT_FDS * sizeof(int))];
     } control = {.bytes = {0}};
-    char byte = fds ? TRIB_HANDOUT_HERE : TRIB_HANDOUT_NONE;
+    char byte = TRIB_HANDOUT_HERE;
     struct iovec part = {&byte, 1};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    const int passed[TRIB_HANDOUT_FDS] = {fds->memory, fds->bell};
+    const size_t bytes = (fds->bell < 0 ? 1 : 2) * sizeof(int);
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = CMSG_SPACE(bytes)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
-    assert(!fds || fds->memory >= 0);
-    if (fds) {
-        const int passed[TRIB_HANDOUT_FDS] = {fds->memory, fds->bell};
-        const size_t bytes = (fds->bell < 0 ? 1 : 2) * sizeof(int);
-        m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(bytes);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(bytes);
-        memcpy(CMSG_DATA(c), passed, bytes);
-    }
-    /* A requester that disconnected, or cannot receive the answer, finds out by
-     * itself. */
-    (void)!sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    assert(fds->memory >= 0);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(c), passed, bytes);
+    if (sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        send_bytes(fd, TRIB_HANDOUT_FAILED, errno);
 }
 
 /* Hold the lock while sending, so that the descriptor stays open. */
@@ -236,8 +241,10 @@ static void hand_out(struct trib_handout *h, int fd, const struct ucred *who,
     for (size_t i = 0; i < h->n && !fds; i++)
         if (h->entries[i].key == key)
             fds = &h->entries[i].fds;
-    if (!fds || may_have(h, who))
-        send_answer(fd, fds);
+    if (!fds)
+        send_bytes(fd, TRIB_HANDOUT_NONE, 0);
+    else if (may_have(h, who))
+        send_descriptors(fd, fds);
     pthread_mutex_unlock(&h->lock);
 }
 

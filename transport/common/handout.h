@@ -33,6 +33,7 @@
 
 struct trib_error;
 struct trib_guard;
+struct trib_log;
 struct trib_handout;
 
 /* Total time that a requester waits for an answer. */
@@ -83,6 +84,7 @@ struct trib_handout_owner {
     bool aggregator; /* it is not a rank of the job */
     /* of the requesting transport; NULL: both run as one user */
     struct trib_guard *guard;
+    const struct trib_log *log; /* of the requesting transport; may be NULL */
 };
 
 /**
@@ -99,11 +101,13 @@ trib_status_t trib_handout_probe(const struct trib_handout_owner *owner,
 /**
  * trib_handout_ask - request the descriptors of a key from another process.
  *
- * Blocks for at most TRIB_HANDOUT_MS.
+ * Blocks for at most TRIB_HANDOUT_MS. If the owner closes the connection without an
+ * answer, asks again: only a refused connection shows that it has ended.
  *
  * errors   TRIB_ERR_PEER_LOST: the process ended, or does not answer in time;
- *          TRIB_ERR_INVALID: it has no such segment (any longer); TRIB_ERR_UNSUPPORTED
- *          as trib_handout_probe
+ *          TRIB_ERR_INVALID: it has no such segment (any longer); TRIB_ERR_SYSTEM:
+ *          descriptors cannot be sent or received; TRIB_ERR_UNSUPPORTED as
+ *          trib_handout_probe
  * owner    the caller closes the descriptors of *out that are not -1
  */
 trib_status_t trib_handout_ask(const struct trib_handout_owner *owner, uint64_t key,
@@ -116,7 +120,7 @@ struct trib_handout_call {
     /* connection with the request sent; 0: the owner's connection queue was full so
      * far */
     int fd;
-    bool stalled; /* sent so late that the owner may have closed already */
+    int closed; /* number of connections that the owner closed without an answer */
 };
 
 /**

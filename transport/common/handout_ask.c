@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "base/wait.h"
 #include "transport/common/guard.h"
@@ -20,6 +21,9 @@
 enum {
     NAME_DIGITS = 5, /* of the kernel's abstract names, hexadecimal */
     FULL_MS = 5, /* between two attempts while the owner's connection queue is full */
+    /* More than an owner can close after TRIB_HANDOUT_REQUEST_MS in TRIB_HANDOUT_MS, so
+     * that a requester which is stopped again and again fails by its time-out. */
+    CLOSED_MAX = 8,
 };
 
 /* The kernel's names are a zero byte and five digits; ours are numbers from 1 on. */
@@ -74,8 +78,9 @@ static trib_status_t check_owner(const struct trib_handout_owner *o, int fd,
                : wrong_user(o, who.uid, (uid_t)atomic_load(&o->guard->user), err);
 }
 
-/* Connect and check the owner; TRIB_INPROGRESS: its connection queue is full. */
-static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
+/* Connect and check the owner; TRIB_INPROGRESS: its connection queue is full. `again`:
+ * it was reached before. */
+static trib_status_t reach(const struct trib_handout_owner *o, bool again, int *fd_out,
                            struct trib_error *err)
 {
     struct sockaddr_un at;
@@ -92,6 +97,9 @@ static trib_status_t reach(const struct trib_handout_owner *o, int *fd_out,
         status = check_owner(o, fd, err);
     else if (errno == EAGAIN)
         status = TRIB_INPROGRESS;
+    else if (errno == ECONNREFUSED && again)
+        status = trib_fail(err, TRIB_ERR_PEER_LOST,
+                           "process %d has died or closed its memory", o->pid);
     else
         status =
             trib_fail(err, TRIB_ERR_UNSUPPORTED,
@@ -110,7 +118,7 @@ trib_status_t trib_handout_probe(const struct trib_handout_owner *o,
                                  struct trib_error *err)
 {
     int fd;
-    trib_status_t status = reach(o, &fd, err);
+    trib_status_t status = reach(o, false, &fd, err);
 
     if (status == TRIB_OK)
         close(fd);
@@ -145,80 +153,104 @@ static void close_all(const int fds[TRIB_HANDOUT_FDS])
             close(fds[i]);
 }
 
-static trib_status_t read_answer(struct trib_handout_call *call, int pid,
+/* The owner closed the connection without an answer; `error` is 0 if it had read the
+ * request. Its process may live: it closes if this process is stopped or delayed before
+ * it sends the request. So ask again. If the owner has ended, its socket refuses the
+ * next connection. */
+static trib_status_t ask_again(const struct trib_handout_owner *o,
+                               struct trib_handout_call *call, int error,
+                               struct trib_error *err)
+{
+    const char *how = error ? "before it read the request" : "without an answer";
+
+    if (call->fd > 0)
+        close(call->fd);
+    call->fd = 0;
+    if (++call->closed < CLOSED_MAX) {
+        trib_log(o->log, TRIB_LOG_INFO, "handout",
+                 "process %d closed the connection %s for its memory: asking again",
+                 o->pid, how);
+        return TRIB_INPROGRESS;
+    }
+    return trib_fail(err, TRIB_ERR_PEER_LOST,
+                     "process %d closed %d connections %s for its memory: does it "
+                     "refuse to share it with this process, which runs as user %u?",
+                     o->pid, call->closed, how, (unsigned)geteuid());
+}
+
+/* Return the status of an answer without descriptors. */
+static trib_status_t refused(const uint8_t answer[2], ssize_t n, int pid,
+                             struct trib_error *err)
+{
+    if (n == 2 && answer[0] == TRIB_HANDOUT_FAILED) {
+        errno = answer[1];
+        return trib_fail(err, TRIB_ERR_SYSTEM, "process %d cannot send its memory: %m",
+                         pid);
+    }
+    if (answer[0] == TRIB_HANDOUT_HERE)
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "process %d handed out its memory, but this one has too many "
+                         "open files (raise ulimit -n)",
+                         pid);
+    return trib_fail(err, TRIB_ERR_INVALID,
+                     "process %d no longer has the memory that it announced", pid);
+}
+
+static trib_status_t read_answer(const struct trib_handout_owner *o,
+                                 struct trib_handout_call *call,
                                  struct trib_handout_fds *out, struct trib_error *err)
 {
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(TRIB_HANDOUT_FDS * sizeof(int))];
     } control;
-    char byte = 0;
-    struct iovec part = {&byte, 1};
+    uint8_t answer[2] = {0};
+    struct iovec part = {answer, sizeof(answer)};
     struct msghdr m = {.msg_iov = &part,
                        .msg_iovlen = 1,
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof(control.bytes)};
-    int fds[TRIB_HANDOUT_FDS] = {-1, -1};
+    int fds[TRIB_HANDOUT_FDS];
 
     assert(call->fd > 0);
     ssize_t n = recvmsg(call->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return TRIB_INPROGRESS;
-    if (n == 1)
-        take_descriptors(&m, fds);
-    if (n == 1 && byte == TRIB_HANDOUT_HERE && fds[0] >= 0) {
+    if (n < 0 && errno != ECONNRESET)
+        return trib_fail(err, TRIB_ERR_SYSTEM,
+                         "cannot read the answer of process %d, which was asked for "
+                         "its memory: %m",
+                         o->pid);
+    if (n <= 0)
+        return ask_again(o, call, n < 0 ? errno : 0, err);
+    take_descriptors(&m, fds);
+    if (n == 1 && answer[0] == TRIB_HANDOUT_HERE && fds[0] >= 0) {
         *out = (struct trib_handout_fds){fds[0], fds[1]};
         return TRIB_OK;
     }
     close_all(fds);
-    if (n == 1 && byte == TRIB_HANDOUT_HERE)
-        return trib_fail(err, TRIB_ERR_SYSTEM,
-                         "process %d handed out its memory, but this one has too many "
-                         "open files (raise ulimit -n)",
-                         pid);
-    if (n == 1)
-        return trib_fail(err, TRIB_ERR_INVALID,
-                         "process %d no longer has the memory that it announced", pid);
-    if (call->stalled) {
-        close(call->fd);
-        call->fd = 0;
-        return TRIB_INPROGRESS;
-    }
-    return trib_fail(
-        err, TRIB_ERR_PEER_LOST,
-        "process %d has died or closed its memory, or refuses to share it with this "
-        "one",
-        pid);
+    return refused(answer, n, o->pid, err);
 }
 
-/* Connect and send the request; a new socket has room for it. If this process was
- * delayed in between, under load or by a stop, the owner may have closed. This is no
- * sign of the owner's death, so the request is sent again. Half of the owner's patience
- * counts as such a delay, since the clocks of two processes may differ. */
+/* Connect and send the request; a new socket has room for it. */
 static trib_status_t begin(const struct trib_handout_owner *o,
                            struct trib_handout_call *call, struct trib_error *err)
 {
     const struct trib_handout_request r = {.magic = TRIB_HANDOUT_MAGIC,
                                            .key = call->key};
-    const uint64_t patience = trib_deadline_ms(TRIB_HANDOUT_REQUEST_MS / 2);
     int fd;
-    trib_status_t status = reach(o, &fd, err);
+    trib_status_t status = reach(o, call->closed > 0, &fd, err);
 
     assert(!call->fd);
     if (status != TRIB_OK)
         return status;
-    const bool sent =
-        send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(r);
-    call->stalled = trib_deadline_passed(patience);
-    if (sent) {
-        call->fd = fd;
+    call->fd = fd;
+    if (send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(r))
         return TRIB_INPROGRESS;
-    }
-    close(fd);
-    if (call->stalled)
-        return TRIB_INPROGRESS;
-    return trib_fail(err, TRIB_ERR_PEER_LOST,
-                     "process %d has died or closed its memory", o->pid);
+    return errno == EPIPE || errno == ECONNRESET
+               ? ask_again(o, call, errno, err)
+               : trib_fail(err, TRIB_ERR_SYSTEM,
+                           "cannot ask process %d for its memory: %m", o->pid);
 }
 
 trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key,
@@ -240,7 +272,7 @@ trib_status_t trib_handout_step(const struct trib_handout_owner *o, uint64_t key
     if (!call->fd)
         status = begin(o, call, err);
     if (status == TRIB_INPROGRESS && call->fd)
-        status = read_answer(call, o->pid, out, err);
+        status = read_answer(o, call, out, err);
     if (status == TRIB_INPROGRESS && late)
         status =
             trib_fail(err, TRIB_ERR_PEER_LOST,

@@ -16,8 +16,13 @@ struct trib_handout_request {
 
 #define TRIB_HANDOUT_MAGIC UINT64_C(0x5472696248616e64)
 
-/* The answer: one such byte. HERE comes with the descriptors, the memory's first. */
-enum trib_handout_answer { TRIB_HANDOUT_HERE = 1, TRIB_HANDOUT_NONE = 2 };
+/* The first byte of the answer. HERE comes with the descriptors, the memory's first.
+ * FAILED: they cannot be sent; a second byte is the errno. */
+enum trib_handout_answer {
+    TRIB_HANDOUT_HERE = 1,
+    TRIB_HANDOUT_NONE = 2,
+    TRIB_HANDOUT_FAILED = 3,
+};
 
 enum {
     TRIB_HANDOUT_FDS = 2,

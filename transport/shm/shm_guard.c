@@ -28,7 +28,8 @@ struct trib_handout_owner trib_shm_owner(const struct shm *shm, int peer, int pi
                                        .pid = pid,
                                        .aggregator =
                                            shm->guard && peer >= shm->guard->ranks,
-                                       .guard = shm->guard};
+                                       .guard = shm->guard,
+                                       .log = shm->log};
 }
 
 trib_status_t trib_shm_guard_reach(struct shm *shm, int peer,

@@ -5,6 +5,8 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -12,6 +14,7 @@
 #include "transport/common/handout_wire.h"
 
 static struct trib_error err;
+static _Atomic int unheard; /* requests that the owner is not to read */
 static int stalls; /* sends before which this process is to stand still */
 
 /* This takes the place of the C library's send in this program. */
@@ -22,6 +25,17 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
         usleep((TRIB_HANDOUT_REQUEST_MS + 200) * 1000u);
     }
     return sendto(fd, bytes, len, flags, NULL, 0);
+}
+
+/* This one, too. The owner calls it. */
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    if (atomic_load(&unheard) > 0) {
+        atomic_fetch_sub(&unheard, 1);
+        errno = EAGAIN;
+        return -1;
+    }
+    return recvfrom(fd, bytes, len, flags, NULL, NULL);
 }
 
 TEST(test_no_socket)
@@ -41,11 +55,24 @@ static struct trib_handout *open_here(struct trib_handout_owner *owner_out)
 {
     struct trib_handout *handout = trib_handout_open(NULL);
 
+    trib_error_clear(&err);
     if (!handout)
         tribtest_skip("no abstract sockets here");
     *owner_out = (struct trib_handout_owner){.name = trib_handout_name(handout),
                                              .pid = getpid()};
     return handout;
+}
+
+/* Ask for the key 4711, and close what comes. */
+static void gets(const struct trib_handout_owner *owner)
+{
+    struct trib_handout_fds fds;
+    const trib_status_t st = trib_handout_ask(owner, 4711, &fds, &err);
+
+    if (st != TRIB_OK)
+        fail_msg("%s: %s", trib_status_name(st), err.text);
+    assert_true(fds.memory > 2 && fds.bell == -1);
+    close(fds.memory);
 }
 
 TEST(test_one_question)
@@ -77,9 +104,7 @@ TEST(test_unknown_key)
     assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_INVALID);
     assert_non_null(strstr(err.text, "no longer has the memory"));
     assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}));
-    assert_ok(trib_handout_ask(&owner, 4711, &fds, &err));
-    assert_true(fds.memory > 2 && fds.bell == -1);
-    close(fds.memory);
+    gets(&owner);
     trib_handout_close(handout);
 }
 
@@ -89,13 +114,64 @@ TEST(test_stalled)
 {
     struct trib_handout_owner owner;
     struct trib_handout *handout = open_here(&owner);
-    struct trib_handout_fds fds;
 
     assert_ok(trib_handout_serve(handout, &err));
     assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}));
     stalls = 2;
-    assert_ok(trib_handout_ask(&owner, 4711, &fds, &err));
-    assert_int_equal(stalls, 0);
-    close(fds.memory);
+    gets(&owner);
+    assert_true(stalls < 2); /* an owner that accepts late still waits for the first */
+    stalls = 0;
+    trib_handout_close(handout);
+}
+
+/* The owner lives and closes connections without reading the requests: a rank of
+ * test_bad_values was reported lost for that. */
+TEST(test_closed_unread)
+{
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
+    struct trib_handout_fds fds;
+
+    assert_ok(trib_handout_serve(handout, &err));
+    assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){0, -1}));
+    atomic_store(&unheard, 2);
+    gets(&owner);
+    assert_int_equal(atomic_load(&unheard), 0);
+
+    atomic_store(&unheard, 1000000); /* as if it refused */
+    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_PEER_LOST);
+    assert_non_null(strstr(err.text, "closed 8 connections before it read"));
+    assert_true(atomic_load(&unheard) > 1000000 - 10);
+    atomic_store(&unheard, 0);
+    trib_handout_close(handout);
+}
+
+/* It has ended when its socket refuses the next connection. */
+TEST(test_ended)
+{
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
+    struct trib_handout_call call = {.until = 0};
+    struct trib_handout_fds fds;
+
+    assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err), TRIB_INPROGRESS);
+    trib_handout_close(handout);
+    assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err), TRIB_INPROGRESS);
+    assert_status(trib_handout_step(&owner, 4711, &call, &fds, &err),
+                  TRIB_ERR_PEER_LOST);
+    assert_non_null(strstr(err.text, "has died or closed its memory"));
+    assert_int_equal(call.until, 0);
+}
+
+TEST(test_owner_cannot_send)
+{
+    struct trib_handout_owner owner;
+    struct trib_handout *handout = open_here(&owner);
+    struct trib_handout_fds fds;
+
+    assert_ok(trib_handout_serve(handout, &err));
+    assert_ok(trib_handout_add(handout, 4711, (struct trib_handout_fds){1 << 20, -1}));
+    assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_SYSTEM);
+    assert_non_null(strstr(err.text, "cannot send its memory: Bad file descriptor"));
     trib_handout_close(handout);
 }
