@@ -260,6 +260,25 @@ TEST_ON(test_others_go_on, "shm", "tcp")
             try(*state, (enum how)how);
 }
 
+/* This thread cannot accept itself. On a busy machine the listener's thread may not
+ * answer in time, which is another error: then more time is given. */
+static void join_own(trib_listener_t *l)
+{
+    trib_opts_t opts = TRIB_OPTS_INIT;
+    trib_comm_t *none;
+    char config[80];
+
+    for (int ms = 300; ms <= tribtest_patience_ms(); ms *= 2) {
+        snprintf(config, sizeof(config), "boot_timeout_ms=%d,transport=shm", ms);
+        opts.config = config;
+        assert_int_equal(trib_join(trib_listener_text(l), &opts, &none), TRIB_ERR_BOOT);
+        if (strstr(trib_last_error(NULL), "trib_comm_grow"))
+            return;
+        assert_non_null(strstr(trib_last_error(NULL), "trib_listener_open"));
+    }
+    fail_msg("the listener never answers: %s", trib_last_error(NULL));
+}
+
 TEST(test_nobody)
 {
     trib_opts_t opts = TRIB_OPTS_INIT;
@@ -279,9 +298,7 @@ TEST(test_nobody)
     assert_int_equal(trib_listener_waiting(NULL), 0);
     assert_int_equal(trib_comm_grow(comm, l, -1, &none), TRIB_ERR_INVALID);
     assert_int_equal(trib_comm_grow(comm, l, 1, NULL), TRIB_ERR_INVALID);
-    /* This thread cannot accept itself. */
-    assert_int_equal(trib_join(trib_listener_text(l), &opts, &none), TRIB_ERR_BOOT);
-    assert_non_null(strstr(trib_last_error(NULL), "trib_comm_grow"));
+    join_own(l);
     trib_listener_close(l);
     trib_listener_close(NULL);
     assert_int_equal(trib_free_comm(comm), TRIB_OK);
