@@ -151,21 +151,27 @@ static void start_attempt(struct verbs *v, int peer)
         pause_attempts(&v->peers[peer]);
 }
 
-/* Return true if the outlet carries packets, and say so to the peer. */
+/* Return true if the outlet carries packets, and say so to the peer. If not, the
+ * connection has failed, which says nothing of the process: a later attempt may
+ * succeed. */
 static bool is_proved(struct verbs *v, int peer)
 {
     struct verbs_peer *p = &v->peers[peer];
 
+    assert(p->base.state == TRIB_PEER_CONNECTED);
     if (!p->prove_until)
         return true;
     if (!verbs_sends_done(p)) {
-        if (trib_deadline_passed(p->prove_until))
-            trib_verbs_lose_peer(v, peer, "no RDMA packet gets through");
+        if (!trib_deadline_passed(p->prove_until))
+            return false;
+        p->broken = true;
+        trib_verbs_lose_peer(v, peer, "no RDMA packet gets through");
         return false;
     }
     p->prove_until = 0;
     if (trib_verbs_send_ready(v, peer))
         return true;
+    p->broken = true;
     trib_verbs_lose_peer(v, peer, "process %d closed its connection", p->base.who.pid);
     return false;
 }

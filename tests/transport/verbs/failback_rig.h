@@ -71,6 +71,18 @@ static inline void send_one(struct pair *pair, int side)
     s->begun &= status != TRIB_OK;
 }
 
+/* Say what made the peer lost, of the reasons that multirail_failover.c knows. */
+static inline void fail_lost(struct pair *pair, int side, const char *why)
+{
+    const struct multirail_peer *p = peer_of(pair, side);
+
+    fail_msg("side %d lost the other: %s; rails ended %#x, broken %#x, final %#x, left "
+             "%#x, given up %#x; process ended %d, continues %d; stranded %g s",
+             side, why, p->ended, p->broken, p->final, p->left, p->given_up,
+             p->process_ended, p->continues,
+             (double)(trib_now_ns() - p->stranded_first) / 1e9);
+}
+
 static inline void poll_one(struct pair *pair, int side)
 {
     struct side *s = &sides[side];
@@ -79,7 +91,7 @@ static inline void poll_one(struct pair *pair, int side)
     if (!pair->t[side]->ops->poll(pair->t[side], &e, 1))
         return;
     if (e.kind == TRIB_EVENT_PEER_LOST)
-        fail_msg("side %d lost the other: %s", side, e.why);
+        fail_lost(pair, side, e.why);
     if (e.kind == TRIB_EVENT_WRITE_DONE) {
         assert_int_equal(e.token, s->done);
         s->done++;
