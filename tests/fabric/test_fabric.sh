@@ -28,6 +28,11 @@ TRIB_TRANSPORT=verbs:rails=8 right "three hosts with 8 rails" 3
 [ "$(fabric_show | grep -c '^qp .*: host 0 device 7 port 1 to host 1 device 7 port 1 ')" -ge 1 ]
 result $? "the eighth rail is connected"
 
+# Frames and credits of the smallest window go over rails that are late by different times.
+fabric_open hosts=3 devices=8 virtual_time=1 loss_ppm=500 reorder_us=50 port=1 device=0 delay_us=100 device=1 delay_us=9000 \
+    device=2 delay_us=5 device=3 delay_us=700 device=4 delay_us=3000 device=6 delay_us=90 device=7 delay_us=5000 || exit 1
+TRIB_TRANSPORT=verbs:rails=8,depth=16,receives=64 TRIB_WINDOW=1 TRIB_CHUNK=4K right "8 rails of unequal delay, window 1" 3
+
 fabric_open hosts=2 devices=2 ports=2 device=1 name=mlx5_1 numa_node=1 host=1 port=2 pkeys=0xffff,0x8001 || exit 1
 right "two devices of two ports" 2
 fabric_show >"$said"

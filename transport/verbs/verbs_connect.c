@@ -25,6 +25,7 @@ enum {
     RESOLVE_MS = 2000, /* for a neighbour's link-layer address */
     ANSWER_MS = 8000, /* for the peer's manager: its host may be busy */
     SLACK_MS = 1000,
+    AGAIN_MS = 50, /* between requests to a peer that accepts later ones */
 };
 
 /* One attempt at one address. */
@@ -468,6 +469,24 @@ static bool is_refused(const struct attempt *a, const struct verbs_address *addr
            a->answer.refusal == why;
 }
 
+/* Make the first outlet to a peer. A peer that has lost its own connection to this rank
+ * refuses until it tries again itself: wait for that. */
+static bool make_first_outlet(struct verbs *v, int peer, const struct verbs_address *a,
+                              uint64_t until, struct attempt *by_manager,
+                              struct attempt *by_gids)
+{
+    for (;;) {
+        *by_manager = *by_gids = (struct attempt){.v = v, .until = until};
+        if (make_outlet(peer, a, by_manager, by_gids))
+            return true;
+        if ((!is_refused(by_manager, a, VERBS_LEFT) &&
+             !is_refused(by_gids, a, VERBS_LEFT)) ||
+            trib_deadline_left_ms(until) < AGAIN_MS ||
+            !trib_idle_sleep(v->idle, AGAIN_MS * UINT64_C(1000000)))
+            return false;
+    }
+}
+
 /* Return the reason if the peer will never accept a request, or VERBS_WELCOME. */
 static enum verbs_refusal refuses_for_good(const struct attempt *manager,
                                            const struct attempt *gids,
@@ -506,8 +525,8 @@ enum verbs_attempt trib_verbs_make_outlet(struct verbs *v, int peer,
 static trib_status_t connect_device(struct verbs *v, int peer,
                                     const struct verbs_address *a, uint64_t until)
 {
-    struct attempt manager = {.v = v, .until = until}, gids = {.v = v, .until = until};
-    const bool made = make_outlet(peer, a, &manager, &gids);
+    struct attempt manager, gids;
+    const bool made = make_first_outlet(v, peer, a, until, &manager, &gids);
 
     if (made)
         trib_verbs_set_connected(v, peer, a);
@@ -530,12 +549,11 @@ void trib_verbs_try_devices(struct verbs *v, int peer,
     for (int i = 0; i < choice->n; i++) {
         const int share_ms = trib_deadline_left_ms(end) / (choice->n - i);
         const uint64_t until = trib_deadline_ms(share_ms);
-        struct attempt manager = {.v = v, .until = until},
-                       gids = {.v = v, .until = until};
+        struct attempt manager, gids;
         char text[VERBS_FAILURE_TEXT];
         out->at = i;
         out->status = TRIB_OK;
-        if (make_outlet(peer, &choice->address[i], &manager, &gids))
+        if (make_first_outlet(v, peer, &choice->address[i], until, &manager, &gids))
             return;
         out->status =
             explain_failure(v, peer, &choice->address[i], &manager, &gids, text);

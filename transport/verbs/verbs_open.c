@@ -194,6 +194,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
     v->cache_bytes = (size_t)s->cache << 20;
     v->connect = s->connect;
+    v->reconnects = s->reconnect != 0;
     v->traffic = s->traffic;
     trib_verbs_set_choice(v, s);
     v->settings = trib_config_digest(opts->cfg);

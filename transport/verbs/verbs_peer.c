@@ -96,7 +96,7 @@ struct verbs_peer *trib_verbs_check_hello(struct verbs *v,
     else if (!own_port)
         *verdict = VERBS_OTHER_DEVICE;
     else if (peer->closed)
-        *verdict = peer->barred ? VERBS_GONE : VERBS_LEFT;
+        *verdict = peer->barred || !v->reconnects ? VERBS_GONE : VERBS_LEFT;
     else if (peer->in.qp && peer->in_established)
         *verdict = VERBS_TWICE;
     else

@@ -282,6 +282,7 @@ struct verbs {
                             * flow labels that differ */
     bool one_port; /* do not use the device's other ports */
     enum verbs_connect connect;
+    bool reconnects; /* to lost peers */
     int gid, roce; /* GID index, -1: any; RoCE version, 0: any */
     struct trib_net_choice nets; /* networks of the devices to use */
     char no_rdmacm[240]; /* why librdmacm is not used; "": it is used */

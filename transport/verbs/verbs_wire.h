@@ -100,8 +100,7 @@ enum verbs_refusal {
     VERBS_OTHER_VERSION,
     VERBS_OTHER_SETTINGS,
     VERBS_OTHER_DEVICE, /* the request came in through an unused device or port */
-    VERBS_LEFT, /* the listener has disconnected from the requester, or lost it; a later
-                 * request may be accepted */
+    VERBS_LEFT, /* the listener has lost the requester; it accepts a later request */
     VERBS_TWICE, /* already connected */
     VERBS_NO_ROOM,
     VERBS_NO_WAY, /* no pair of GIDs of the two ports matches */
@@ -112,7 +111,7 @@ enum verbs_refusal {
     VERBS_NOT_PROVED, /* the requester's proof is wrong or late */
     VERBS_OTHER_PARTITION, /* no partition of both ports that permits packets */
     VERBS_NO_DEVICE, /* the listener's device has failed */
-    VERBS_GONE, /* as VERBS_LEFT, for good */
+    VERBS_GONE, /* it has disconnected from the requester, or lost it, for good */
 };
 
 /* Private data of an answer. */

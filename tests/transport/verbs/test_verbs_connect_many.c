@@ -499,3 +499,93 @@ TEST(test_inline_size, clean, nothing_left)
         assert_ok(connect_one(peer));
     star_close();
 }
+
+/* What happens while rank 0 connects to all. */
+enum trouble { DEVICE_FAILS, PORT_FAILS, PEERS_DIE, CONNECTIONS_END, TROUBLES };
+enum { DEAD = 8 }; /* peers 1 to DEAD */
+
+static _Atomic bool troubled;
+
+static void *make_trouble(void *arg)
+{
+    const enum trouble what = *(const enum trouble *)arg;
+    const uint64_t until = trib_deadline_ms(5000 * tribtest_slowness());
+
+    while (atomic_load(&slow.all) < 4 && !trib_deadline_passed(until))
+        usleep(100);
+    for (int i = 1; what == PEERS_DIE && i <= DEAD; i++) {
+        star.t[i]->ops->close(star.t[i]);
+        star.t[i] = NULL;
+    }
+    if (what == DEVICE_FAILS)
+        fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
+    if (what == PORT_FAILS)
+        fake_verbs_port(0, 1, false);
+    if (what == CONNECTIONS_END)
+        fake_verbs_cut();
+    troubled = true;
+    return NULL;
+}
+
+/* It ends, and connect tells of each peer whether it is connected. Nothing is left. */
+TEST(test_trouble_meanwhile, clean, nothing_left)
+{
+    static const char *const texts[] = {ALONE ",connect=rdmacm,reach_ms=500",
+                                        ALONE ",connect=gid,reach_ms=500",
+                                        "verbs:rails=2,reach_ms=500"};
+
+    for (int i = 0; i < 3 * TROUBLES; i++) {
+        enum trouble what = i % TROUBLES;
+        pthread_t thread;
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        fake->devices = 2;
+        fake->down_fails = true;
+        star_open(texts[i / TROUBLES], NULL);
+        make_slow();
+        troubled = false;
+        assert_int_equal(pthread_create(&thread, NULL, make_trouble, &what), 0);
+        const uint64_t begin = trib_now_ns();
+        connect_many();
+        assert_true(trib_now_ns() - begin <
+                    UINT64_C(20000000000) * tribtest_slowness());
+        pthread_join(thread, NULL);
+        for (int peer = 1; peer < SIZE; peer++) {
+            struct trib_event e;
+            (void)connect_one(peer);
+            (void)star.t[0]->ops->poll(star.t[0], &e, 1);
+        }
+        for (int peer = SIZE - 1; peer >= 0; peer--) {
+            if (star.t[peer])
+                star.t[peer]->ops->close(star.t[peer]);
+        }
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+/* The device runs out of queue pairs, or of memory for them. The others are
+ * connected, and one that is tried later. */
+TEST(test_out_of_queue_pairs, clean, nothing_left)
+{
+    static const char *const texts[] = {ALONE ",connect=rdmacm", ALONE ",connect=gid",
+                                        "verbs:rails=1"};
+
+    for (int i = 0; i < 3; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        int connected = 0, last = 0;
+        star_open(texts[i], NULL);
+        fake->max_qp = 20; /* two per connection in this process */
+        connect_many();
+        for (int peer = 1; peer < SIZE; peer++) {
+            if (connect_one(peer) == TRIB_OK)
+                connected++;
+            else
+                last = peer;
+        }
+        assert_in_range(connected, 1, 10);
+        assert_true(last);
+        fake->max_qp = 0;
+        assert_ok(connect_one(last));
+        star_close();
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}

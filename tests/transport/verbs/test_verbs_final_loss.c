@@ -159,3 +159,87 @@ TEST(test_close_while_stranded, clean, nothing_left)
     }
     assert_true(least < 900000000);
 }
+
+static struct pair between;
+static _Atomic bool polls_on;
+
+/* A side polls while the other one connects. */
+static void *poll_first(void *arg)
+{
+    struct trib_event e;
+
+    (void)arg;
+    while (polls_on) {
+        (void)between.t[0]->ops->poll(between.t[0], &e, 1);
+        usleep(100);
+    }
+    return NULL;
+}
+
+static void reach(int side, int other, const struct trib_address *address,
+                  const struct trib_blob *region)
+{
+    const struct trib_transport_ops *ops = between.t[side]->ops;
+
+    if (ops->connect(between.t[side], other, address) != TRIB_OK)
+        fail_msg("side %d: %s", side, between.err.text);
+    assert_ok(
+        ops->import_region(between.t[side], other, region, &between.remote[side]));
+}
+
+static void set_ports(int devices, bool up)
+{
+    for (int device = 0; device < devices; device++)
+        fake_verbs_port(device, 1, up);
+}
+
+/* The network fails after one side has connected and before the other does: then both
+ * reach each other, over all rails. */
+TEST(test_fails_between, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs:rails=1", "verbs:rails=1,connect=gid",
+                                        "verbs:rails=2"};
+
+    for (int i = 0; i < 3; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        const struct trib_write w = {.imm = 0};
+        struct trib_address address[2];
+        struct trib_blob region[2];
+        struct trib_event e;
+        pthread_t thread;
+
+        fake->inline_max = ENTRY;
+        fake->devices = 2;
+        fake->down_fails = true;
+        memset(sides, 0, sizeof(sides));
+        memset(&between, 0, sizeof(between));
+        for (int k = 0; k < 2; k++) {
+            struct trib_transport_opts opts = pair_opts(&between, k);
+            assert_ok(trib_transport_open(texts[i], &opts, &between.t[k]));
+            pair_offer(&between, k, &address[k], &region[k]);
+        }
+        be_patient(&between);
+        reach(0, 1, &address[1], &region[1]);
+        set_ports(2, false);
+        assert_ok(between.t[0]->ops->write(between.t[0], 1, &w));
+        while (!peer_of(&between, 0)->stranded_at)
+            assert_int_equal(between.t[0]->ops->poll(between.t[0], &e, 1), 0);
+        set_ports(2, true);
+        polls_on = true;
+        assert_int_equal(pthread_create(&thread, NULL, poll_first, NULL), 0);
+        reach(1, 0, &address[0], &region[0]);
+        polls_on = false;
+        pthread_join(thread, NULL);
+        const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
+        while (!between.t[1]->ops->poll(between.t[1], &e, 1)) {
+            assert_int_equal(between.t[0]->ops->poll(between.t[0], &e, 1), 0);
+            if (trib_deadline_passed(until))
+                fail_msg("%s: the write does not arrive", texts[i]);
+        }
+        assert_int_equal(e.kind, TRIB_EVENT_ARRIVED);
+        await_rails(&between);
+        run(&between, 50);
+        pair_close(&between);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
