@@ -196,6 +196,17 @@ static trib_status_t end_errors(struct multirail *r, const struct multirail_peer
     return TRIB_OK;
 }
 
+/* Return the rails that have never been connected. Such a rail does not return, since
+ * its import is missing (multirail_failback.c). */
+static unsigned without_board(const struct multirail_peer *p)
+{
+    unsigned rails = 0;
+
+    for (int k = 0; k < p->n && !p->plain; k++)
+        rails |= (unsigned)!p->rails[k].board << k;
+    return rails;
+}
+
 static trib_status_t connect_all(struct multirail *r, int peer,
                                  const struct multirail_parsed_address *whole)
 {
@@ -216,6 +227,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
     trib_multirail_set_order(&p->out, p);
     if (failed)
         trib_multirail_fail_rails(r, peer, failed, NULL);
+    p->final |= (uint8_t)((failed | p->dead) & without_board(p));
     for (int k = p->n - 1; k >= 0; k--) {
         if (!(failed >> k & 1) && !(p->dead >> k & 1))
             atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);

@@ -5,6 +5,8 @@
  */
 #include "tests/transport/verbs/failback_rig.h"
 
+#include <errno.h>
+
 /* As open_devices, but each side is a host of its own. */
 static void open_hosts(struct pair *pair, int devices, const char *text)
 {
@@ -242,4 +244,49 @@ TEST(test_fails_between, clean, nothing_left)
         pair_close(&between);
         assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
     }
+}
+
+static int refuse_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+    (void)id, (void)param;
+    errno = EINVAL;
+    return -1;
+}
+
+/* A rail that never was connected does not return either: if the device of the other
+ * one fails, the peer is lost at once. */
+TEST(test_only_connected_rail_fails, clean, nothing_left)
+{
+    struct fake_verbs_opts *fake = fake_verbs_reset();
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair;
+
+    fake->inline_max = ENTRY;
+    fake->hosts = fake->devices = 2;
+    fake->down_fails = true;
+    memset(sides, 0, sizeof(sides));
+    memset(&pair, 0, sizeof(pair));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        fake_verbs_host(i);
+        assert_ok(trib_transport_open("verbs:connect=rdmacm", &opts, &pair.t[i]));
+        pair_offer(&pair, i, &address[i], &region[i]);
+        inner_of_side(&pair, i, 1)->api.rdma_connect = refuse_connect;
+    }
+    fake_verbs_host(0);
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair.t[i]->ops;
+        assert_ok(ops->connect(pair.t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair.t[i], !i, &region[!i], &pair.remote[i]));
+    }
+    be_patient(&pair);
+    run(&pair, 50);
+    fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);
+    const uint64_t begin = trib_now_ns();
+    struct trib_event e = await_loss(&pair, 0);
+    contains(e.why, "this host's RDMA device fake0 has failed");
+    (void)await_loss(&pair, 1);
+    assert_true(trib_now_ns() - begin < UINT64_C(30000000000)); /* of 60 s */
+    pair_close(&pair);
 }
