@@ -252,7 +252,6 @@ void trib_verbs_try_devices(struct verbs *v, int peer,
 /* Record the peer's identity and enable posting to its outlet. */
 void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a);
 TRIB_TRANSPORT_PEERS(trib_verbs);
-void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
 
 /* verbs_connect_many.c */
 void trib_verbs_connect_many(struct trib_transport *t, struct trib_target *dials,

@@ -398,23 +398,6 @@ trib_status_t trib_verbs_reach(struct trib_transport *t, int peer,
     return trib_verbs_check_address(verbs_of(t), peer, address, &choice);
 }
 
-void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
-{
-    struct verbs *v = verbs_of(t);
-    const struct verbs_peer *p = &v->peers[peer];
-
-    assert(peer >= 0 && peer < v->size);
-    out->name = t->ops->name;
-    out->mbps = v->mbps;
-    if (p->base.state == TRIB_PEER_CONNECTED)
-        snprintf(out->why, sizeof(out->why), "%s", p->by);
-    else if (*v->no_rdmacm)
-        snprintf(out->why, sizeof(out->why), "asked for by name; by GIDs: %.100s",
-                 v->no_rdmacm);
-    else
-        snprintf(out->why, sizeof(out->why), "asked for by name");
-}
-
 void trib_verbs_set_connected(struct verbs *v, int peer, const struct verbs_address *a)
 {
     struct verbs_peer *p = &v->peers[peer];

@@ -44,6 +44,23 @@ void trib_verbs_device_end_text(const struct verbs *v, char why[TRIB_WHY_MAX])
              verbs_device_end(v));
 }
 
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out)
+{
+    struct verbs *v = verbs_of(t);
+    const struct verbs_peer *p = &v->peers[peer];
+
+    assert(peer >= 0 && peer < v->size);
+    out->name = t->ops->name;
+    out->mbps = v->mbps;
+    if (p->base.state == TRIB_PEER_CONNECTED)
+        snprintf(out->why, sizeof(out->why), "%s", p->by);
+    else if (*v->no_rdmacm)
+        snprintf(out->why, sizeof(out->why), "asked for by name; by GIDs: %.100s",
+                 v->no_rdmacm);
+    else
+        snprintf(out->why, sizeof(out->why), "asked for by name");
+}
+
 void trib_verbs_watch_fd(struct verbs *v, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};

@@ -448,6 +448,8 @@ trib_status_t trib_verbs_no_device(struct verbs *v);
 trib_status_t trib_verbs_forked(struct verbs *v);
 /* Explain that the device has failed: "this host's RDMA device mlx5_0 has failed". */
 void trib_verbs_device_end_text(const struct verbs *v, char why[TRIB_WHY_MAX]);
+/* The operation `route`. */
+void trib_verbs_peer_route(struct trib_transport *t, int peer, struct trib_route *out);
 /* Record for the owner that async events have happened, and end its wait. */
 void trib_verbs_wake_owner(struct verbs *v);
 /* Watch a socket in the manager's thread. */
