@@ -67,7 +67,7 @@ build_in() {
 
     configure "$@"
     say "make in $folder/"
-    make -C "$folder" -s -j "$jobs"
+    make -C "$folder" -s -j "$jobs" LIBTOOL="$PWD/scripts/quick-libtool"
 }
 
 # in_background COMMAND... - start COMMAND in the background and append its pid to `others`. It is killed
