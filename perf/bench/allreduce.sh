@@ -7,7 +7,7 @@
 # contender once, each with the core probe before and after it. More ranks than cores run unbound and yield.
 # Tributary's memory is of trib_alloc or of malloc; over TCP it is also encrypted (TRIB_SEAL=1).
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 every=8,64,512,4096,32768,262144,1048576,2097152,16777216,67108864 few=8,4096,262144,2097152,16777216
 quick "3 rounds, few sizes, short samples" rounds=3 sizes=$few sample_ms=20 samples=5

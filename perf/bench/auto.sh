@@ -5,7 +5,7 @@
 #
 # Ranks of this host, bound to cores if there are enough.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "1 round, 2 sizes, few samples: a smoke test" rounds=1 sizes=64,65536 samples=5
 options rounds ranks links sizes=8,64,512,4096,32768,262144,2097152,16777216 samples= limit only write

@@ -8,7 +8,7 @@
 # zeros; ours, the codecs compared with PyTorch and NumPy; and right after it torch, PyTorch and NumPy
 # on the same vector (python3-torch, python3-numpy).
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "3 rounds, few passes" rounds=3 iters=3
 options rounds

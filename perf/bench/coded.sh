@@ -7,9 +7,9 @@
 # its cores. Plans are timed after their codec has learned or chosen: 40 starts of auto
 # and 110 of gradiveq are not counted.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round, 1 MB, few samples: a smoke test" rounds=1 sizes=1000000 samples=2 limit=60
 options rounds hosts rates congestion sizes=25000000 samples limit=120 only write

@@ -12,7 +12,7 @@
 # The result is the number of elements contributed by workers per second of work of tribd's thread:
 # frames, copies and sums, but not polling. Both come from tribd's counters.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "3 rounds of 1 s" rounds=3 seconds=1
 options rounds

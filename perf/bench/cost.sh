@@ -7,7 +7,7 @@
 # the codec has it, and writes a result), then as an all-reduce of plans over each transport with each
 # number of ranks. Both are user and system time per element and rank.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "1 round, 1 MB, few samples: a smoke test" rounds=1 size=1000000 samples=3
 options rounds ranks links

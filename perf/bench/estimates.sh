@@ -6,7 +6,7 @@
 # The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they share
 # its cores, and the model measures this. runs.csv has a line for each row of perf/estimates.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 # shellcheck source=tests/netns/net.sh
 . "$here/../tests/netns/net.sh"

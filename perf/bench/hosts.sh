@@ -8,9 +8,9 @@
 # once, and iperf3 from host 1 to host 0. Its rate B determines the bound: each host must
 # send and receive 2(N-1)/N of the vector.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round, small sizes, short samples: a smoke test" rounds=1 sizes=4096,1048576 sample_ms=10 samples=3 limit=60
 options rounds hosts rates congestion sizes=1048576,10485760,104857600 sample samples only

@@ -8,7 +8,7 @@
 # the program is too short for the default), and with trib-mpi --prefer tributary ("ours"). Ranks are bound
 # to cores if there are enough.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "1 round, three sizes, 2 ranks: a smoke test" rounds=1 ranks_list=2 sizes=8,4096,2097152
 options rounds "ranks=2 4 8" sizes=8,64,4096,32768,262144,2097152,16777216 samples=3

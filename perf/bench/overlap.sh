@@ -6,9 +6,9 @@
 # The hosts are network namespaces on this machine (tests/netns/net.sh), which needs root; they share
 # its cores; each rank has its own core if there are enough.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round, 1 MB: a smoke test" rounds=1 sizes=1000000 samples=2 limit=60
 options rounds hosts=2 rates congestion sizes=25000000 samples=9 limit=120

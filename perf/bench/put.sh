@@ -8,7 +8,7 @@
 # trib over verbs and perftest (ib_write_lat, ib_write_bw). All busy-poll.
 # A round launches each contender once, with the core probe before and after it.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
 quick "3 rounds, few sizes, short runs" rounds=3 sizes=8,65536 share=10
 options rounds sizes=8,1024,8192,65536,1048576
@@ -19,7 +19,7 @@ limit=120
 take_arguments "$@"
 server_log=$out/server.log
 trap 'rm -f "$server_log"' EXIT
-# shellcheck source=perf/bench/two_processes.sh
+# shellcheck source=/dev/null
 . "$here/bench/two_processes.sh"
 
 contenders=(tcp/trib)

@@ -18,9 +18,9 @@
 # share its cores. A round launches every contender once; the first one compares the
 # results of tribd with an oracle. A job that continues without the service counts as failed.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round, small vectors, few samples: a smoke test" rounds=1 sizes=1000000 codec_bytes=1000000 \
     levels=4096,1048576 samples=2 sample_ms=5 limit=60

@@ -7,9 +7,9 @@
 # share its cores; the rate is low enough that the cores are not the limit. Rows are medians of the
 # launches' medians. Exit status 1: the error of a row exceeds --within.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round of 2 and 4 hosts: a smoke test" rounds=1 "hosts_list=2 4" samples=2
 options rounds=3 "hosts=2 4 8 16"

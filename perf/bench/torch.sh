@@ -11,9 +11,9 @@
 # steps are short, for the same number of epochs. Dense uses momentum 0.9 and
 # rate 0.05, the codec no momentum and rate 0.05 / (1 - 0.9).
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round of few parameters at 1gbit: a smoke test" rounds=1 steps=2 batch=4 layers=1 rates=1gbit
 option rounds 3 N "rounds of all methods, interleaved"

@@ -7,9 +7,9 @@
 # perf/wan, which needs root; they share its cores. A round launches each codec once over one
 # link. Rows are medians of the medians of launches, compared with perf/results/wan.md. It takes about 4 minutes.
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
-# shellcheck source=perf/bench/driver.sh
+# shellcheck source=/dev/null
 . "$(dirname "$0")/driver.sh"
-# shellcheck source=perf/bench/between_hosts.sh
+# shellcheck source=/dev/null
 . "$here/bench/between_hosts.sh"
 quick "1 round of a short vector over 2 ms: a smoke test" rounds=1 trips=2 bytes=1048576 samples=2
 options rounds
