@@ -76,20 +76,21 @@ static void add_draw(struct claims *c, const float *x, uint32_t draw, double sum
 
     c->b.len = trib_codec_encode(c->b.codec, &in, c->b.code);
     decode(&c->b, y);
+    const double rounding =
+        c->b.codec->stages.transform->rotates ? 0 : c->sheet->rounding;
     size_t n_sent = 0, n_set = 0;
     for (size_t i = 0; i < c->b.n; i++) {
-        const double v = (double)x[i], off = fabs((double)y[i] - v);
-        const bool counts = !sparse || c->whole || in_mask(mask, i);
-        n_sent += sparse && in_mask(mask, i);
+        const double v = (double)x[i], size = fabs(v), off = fabs((double)y[i] - v);
+        const bool is_sent = sparse && in_mask(mask, i);
+        n_sent += is_sent;
         n_set += v != 0;
-        if (!counts)
+        if (sparse && !c->whole && !is_sent)
             continue;
         sums[0] += off * off;
         sums[1] += v * v;
-        const bool rotated = c->b.codec->stages.transform->rotates;
-        if (c->sheet->rounding > 0 && !rotated && fabs(v) > 0x1p-14 && fabs(v) < 0x1p15)
-            c->worst_rounding =
-                fmax(c->worst_rounding, off / fabs(v) / c->sheet->rounding);
+        if (rounding > 0 && size > 0x1p-14 && size < 0x1p15 &&
+            off > c->worst_rounding * rounding * size)
+            c->worst_rounding = off / size / rounding;
     }
     if (sparse && c->sheet->least > 0 && c->ratio > 0 && n_set == c->b.n)
         check_least(c, n_sent);
