@@ -12,7 +12,7 @@ unset TRIB_ROOT TRIB_RANK TRIB_SIZE TRIB_CODEC
 
 has() { # MODULE, NAME...: skip them all where Python lacks the module
     local module=$1 name
-    ! "$python" -c "import $module" 2>/dev/null || return 0
+    ! "$python" -c "import importlib.util, sys; sys.exit(not importlib.util.find_spec('$module'))" || return 0
     shift
     for name; do
         skip "$name" "Python has no module $module"
