@@ -86,13 +86,19 @@ missing() { # PROGRAM, NAME...: skip these tests if it is not installed
     done
 }
 
+# Wait for SECONDS without a process: starting sleep costs as much as a test that polls has to do.
+exec {nothing}<> <(:)
+pause() { # SECONDS
+    read -rt "$1" -u "$nothing" || :
+}
+
 # SECONDS, command: repeat it until it succeeds
 within() {
     local end=$((SECONDS + $1 * slow))
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.02
+        pause 0.02
     done
 }
 
