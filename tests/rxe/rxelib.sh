@@ -40,6 +40,12 @@ check() {
     fi
 }
 
+# Wait for SECONDS without a process: on an emulated machine the start of sleep costs tens of milliseconds.
+exec {nothing}<> <(:)
+pause() { # SECONDS
+    read -rt "$1" -u "$nothing" || :
+}
+
 # for_seconds N COMMAND... - repeat a command until it succeeds; fail after N seconds.
 for_seconds() {
     local end=$((SECONDS + $1))
@@ -47,7 +53,7 @@ for_seconds() {
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.2
+        pause 0.2
     done
 }
 
@@ -62,7 +68,7 @@ summing() {
             kill "$own" 2>/dev/null
             return 1
         fi
-        sleep 0.1
+        pause 0.1
     done
 }
 

@@ -61,7 +61,7 @@ own_status() { # SECONDS
     local end=$((SECONDS + $1)) status
 
     while kill -0 "$own" 2>/dev/null && [ "$SECONDS" -lt "$end" ]; do
-        sleep 0.05
+        pause 0.05
     done
     if kill -9 "$own" 2>/dev/null; then
         echo "rank 0 has not ended after $1 s"
