@@ -132,6 +132,15 @@ static const char *watch_pages(uintptr_t begin, uintptr_t end)
                           : "the kernel cannot watch this memory";
 }
 
+/* Fails if all is unmapped, or if a mapping of another kind has taken the place. */
+static void unwatch_pages(uintptr_t begin, uintptr_t end)
+{
+    struct uffdio_range range = {begin, end - begin};
+
+    assert(begin % watch.page == 0 && end % watch.page == 0 && begin < end);
+    (void)ioctl(watch.fd, UFFDIO_UNREGISTER, &range);
+}
+
 bool trib_map_is_changing(void)
 {
     struct uffdio_writeprotect w = {.range = {(uintptr_t)watch.probe, watch.page}};
@@ -184,6 +193,11 @@ static const char *watch_pages(uintptr_t begin, uintptr_t end)
 {
     (void)begin, (void)end;
     return "built without userfaultfd";
+}
+
+static void unwatch_pages(uintptr_t begin, uintptr_t end)
+{
+    (void)begin, (void)end;
 }
 
 bool trib_map_is_changing(void)
@@ -262,6 +276,8 @@ void trib_map_watch_stop(void)
 
     pthread_mutex_lock(&life);
     assert(watch.users > 0);
+    if (watch.users == 1)
+        unwatch_pages((uintptr_t)watch.probe, (uintptr_t)watch.probe + watch.page);
     if (--watch.users == 0 && write(watch.stop, &one, sizeof(one)) == sizeof(one)) {
         pthread_join(watch.reader, NULL);
         close(watch.stop);
@@ -298,14 +314,28 @@ static bool is_anonymous(uintptr_t begin, uintptr_t end)
     return good && begin >= end;
 }
 
+static uintptr_t first_page(const void *ptr)
+{
+    return (uintptr_t)ptr & ~(uintptr_t)(watch.page - 1);
+}
+
+static uintptr_t end_of_pages(const void *ptr, size_t len)
+{
+    return ((uintptr_t)ptr + len + watch.page - 1) & ~(uintptr_t)(watch.page - 1);
+}
+
 const char *trib_map_watch_add(const void *ptr, size_t len)
 {
-    const uintptr_t begin = (uintptr_t)ptr & ~(uintptr_t)(watch.page - 1);
-    const uintptr_t end =
-        ((uintptr_t)ptr + len + watch.page - 1) & ~(uintptr_t)(watch.page - 1);
+    const uintptr_t begin = first_page(ptr), end = end_of_pages(ptr, len);
     const char *why = watch_pages(begin, end);
 
     assert(len > 0);
     /* Asked after the watch has begun, so a later change is an event. */
     return why || is_anonymous(begin, end) ? why : "not private anonymous memory";
+}
+
+void trib_map_watch_drop(const void *ptr, size_t len)
+{
+    assert(len > 0);
+    unwatch_pages(first_page(ptr), end_of_pages(ptr, len));
 }

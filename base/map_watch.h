@@ -11,7 +11,10 @@
  * for a call that may unmap, which includes malloc and free. `gone` must not call them
  * either.
  *
- * A forked child has no watch; it can start its own.
+ * A forked child has no watch; it can start its own. A child that was made without
+ * handlers of pthread_atfork (_Fork, vfork) keeps the descriptor, so the watch of all
+ * memory ends before the descriptor is closed: memory that is still watched could not
+ * be unmapped while such a child lives.
  */
 #ifndef BASE_MAP_WATCH_H
 #define BASE_MAP_WATCH_H
@@ -36,12 +39,17 @@ const char *trib_map_watch_start(trib_map_gone *gone);
 void trib_map_watch_stop(void);
 
 /**
- * trib_map_watch_add - watch the pages of a range from now on, until the last stop.
+ * trib_map_watch_add - watch the pages of a range from now on, until they are unmapped
+ * or dropped.
  *
  * returns  NULL, or a clause that says why they cannot be watched
  * thread   any, without the lock
  */
 const char *trib_map_watch_add(const void *ptr, size_t len);
+
+/** trib_map_watch_drop - end the watch of the pages of a range. Before the last stop,
+ * this is necessary for all ranges. Call with the lock held. */
+void trib_map_watch_drop(const void *ptr, size_t len);
 
 void trib_map_lock(void);
 void trib_map_unlock(void);

@@ -96,14 +96,46 @@ static void begin_end(struct verbs_cached *c)
     c->state = ENDING;
 }
 
+/* End the watch of pages [begin, end), except those that rows from c on need. */
+static void unwatch(const struct verbs_cached *c, uintptr_t begin, uintptr_t end)
+{
+    uintptr_t first = 0, last = 0; /* of c */
+
+    for (; c < table.rows + table.n; c++) {
+        first = (uintptr_t)c->ptr & ~(uintptr_t)(PAGE - 1);
+        last = first + pages_of(c);
+        if (c->state >= REGISTERING && begin < last && first < end)
+            break;
+    }
+    if (c == table.rows + table.n) {
+        trib_map_watch_drop((const void *)begin, end - begin);
+        return;
+    }
+    if (begin < first)
+        unwatch(c + 1, begin, first);
+    if (last < end)
+        unwatch(c + 1, last, end);
+}
+
+/* Give up a row's registration. Call with the lock held. */
+static void unpin(struct verbs_cached *c, enum state state)
+{
+    const uintptr_t first = (uintptr_t)c->ptr & ~(uintptr_t)(PAGE - 1);
+
+    assert(state == COUNTED || state == UNUSED);
+    table.pinned -= pages_of(c);
+    c->state = state;
+    if (c->domain->is_watched)
+        unwatch(table.rows, first, first + pages_of(c));
+}
+
 /* Deregister a row that begin_end has taken. Call without the lock. */
 static void end(const struct trib_verbs_api *api, struct verbs_cached *c)
 {
     assert(c->state == ENDING);
     (void)api->ibv_dereg_mr(c->mr);
     trib_map_lock();
-    table.pinned -= pages_of(c);
-    c->state = c->stale ? COUNTED : UNUSED;
+    unpin(c, c->stale ? COUNTED : UNUSED);
     if (c->uses < DEARER) { /* unmapped so soon that a copy was cheaper */
         grow_dearer(c);
     } else {
@@ -353,14 +385,15 @@ static struct verbs_cached *fill(const struct verbs_cache_owner *owner,
     trib_map_lock();
     const bool good = mr && !c->stale;
     c->mr = mr;
-    c->state = mr ? REGISTERED : COUNTED;
+    if (mr)
+        c->state = REGISTERED;
     if (good)
         use(owner, c, c->writable);
     if (mr && !good) {
         table.stale++;
         begin_end(c);
     } else if (!mr) {
-        table.pinned -= pages_of(c);
+        unpin(c, COUNTED);
         grow_dearer(c);
     }
     trib_map_unlock();

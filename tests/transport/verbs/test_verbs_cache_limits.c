@@ -5,6 +5,8 @@
 #include "tests/transport/verbs/verbs_cache_scene.h"
 
 #include <dirent.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/memlock.h"
@@ -353,27 +355,43 @@ TEST(test_ends, ready, nothing_left)
     munmap(p, LEN);
 }
 
+/* The child keeps the descriptor of the watch. */
+static pid_t fork_without_handlers(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 /* A child frees memory that its parent watches, while and after the parent ends. */
-TEST(test_child_outlives, ready, nothing_left)
+static void outlive(pid_t (*make_child)(void))
 {
     struct scene s;
-    uint8_t *p = pages(LEN);
+    uint8_t *p = pages(LEN), *q = pages(2 * LEN);
     int go[2], status;
     char byte = 0;
 
     open_scene(&s, CACHED);
     heat(&s.pair, 0, p, LEN, false);
+    heat(&s.pair, 0, q, LEN + PAGE, false);
+    heat(&s.pair, 1, q + LEN / 2, LEN, true);
     assert_int_equal(pipe(go), 0);
-    const pid_t child = fork();
+    const pid_t child = make_child();
     if (child == 0) {
         const ssize_t n = read(go[0], &byte, 1);
         _exit(n != 1 || munmap(p, LEN) != 0);
     }
     pair_close(&s.pair);
     assert_int_equal(munmap(p, LEN), 0); /* no thread reads events */
+    assert_int_equal(munmap(q, 2 * LEN), 0);
     assert_int_equal(write(go[1], &byte, 1), 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     close(go[0]);
     close(go[1]);
+}
+
+TEST(test_child_outlives, ready, nothing_left)
+{
+    need_watch();
+    outlive(fork);
+    outlive(fork_without_handlers);
 }
