@@ -221,9 +221,13 @@ static trib_status_t read_answer(const struct trib_handout_owner *o,
                          "cannot read the answer of process %d, which was asked for "
                          "its memory: %m",
                          o->pid);
-    if (n <= 0)
-        return ask_again(o, call, n < 0 ? errno : 0, err);
-    take_descriptors(&m, fds);
+    if (n < 0)
+        return ask_again(o, call, errno, err);
+    take_descriptors(&m, fds); /* an empty message may have some, too */
+    if (n == 0) {
+        close_all(fds);
+        return ask_again(o, call, 0, err);
+    }
     if (n == 1 && answer[0] == TRIB_HANDOUT_HERE && fds[0] >= 0) {
         *out = (struct trib_handout_fds){fds[0], fds[1]};
         return TRIB_OK;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asking a process for memory without a wait: one question at a time, and an owner
- * without a socket is an error and no wait.
+ * without a socket is an error and no wait. Descriptors of a hostile owner are closed.
  */
 #include "tests/harness/tribtest.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "base/error.h"
 #include "transport/common/handout.h"
@@ -174,4 +177,90 @@ TEST(test_owner_cannot_send)
     assert_status(trib_handout_ask(&owner, 4711, &fds, &err), TRIB_ERR_SYSTEM);
     assert_non_null(strstr(err.text, "cannot send its memory: Bad file descriptor"));
     trib_handout_close(handout);
+}
+
+/* A process that answers each request with `bytes` bytes and two descriptors. */
+struct hostile {
+    int fd;
+    size_t bytes;
+    pthread_t thread;
+};
+
+static void *answer_wrongly(void *arg)
+{
+    const struct hostile *h = arg;
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.bytes = {0}};
+    char answer[3] = {TRIB_HANDOUT_NONE};
+    struct iovec part = {answer, h->bytes};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    struct trib_handout_request r;
+    int fd;
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(c), (int[]){0, 0}, 2 * sizeof(int));
+    while ((fd = accept(h->fd, NULL, NULL)) >= 0) {
+        (void)!read(fd, &r, sizeof(r));
+        (void)!sendmsg(fd, &m, MSG_NOSIGNAL);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void begin_hostile(struct hostile *h, struct trib_handout_owner *owner_out)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    socklen_t bytes = sizeof(at);
+    char digits[6] = "";
+
+    h->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (bind(h->fd, (struct sockaddr *)&at, sizeof(sa_family_t)) || listen(h->fd, 16) ||
+        getsockname(h->fd, (struct sockaddr *)&at, &bytes))
+        tribtest_skip("no abstract sockets here");
+    memcpy(digits, at.sun_path + 1, sizeof(digits) - 1);
+    *owner_out = (struct trib_handout_owner){
+        .name = (uint32_t)strtoul(digits, NULL, 16) + 1, .pid = getpid()};
+    assert_int_equal(pthread_create(&h->thread, NULL, answer_wrongly, h), 0);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+/* A hostile process sends descriptors with an empty answer, or with one that announces
+ * none. The requester keeps none. */
+TEST(test_unannounced_descriptors)
+{
+    for (size_t bytes = 0; bytes <= 3; bytes++) {
+        struct hostile hostile = {.bytes = bytes};
+        struct trib_handout_owner owner;
+        struct trib_handout_fds fds;
+
+        trib_error_clear(&err);
+        begin_hostile(&hostile, &owner);
+        const int before = open_files();
+        const trib_status_t st = trib_handout_ask(&owner, 4711, &fds, &err);
+        shutdown(hostile.fd, SHUT_RDWR);
+        pthread_join(hostile.thread, NULL);
+        const int left = open_files() - before;
+        close(hostile.fd);
+        assert_int_equal(left, 0);
+        assert_true(st < TRIB_OK);
+    }
 }
