@@ -357,8 +357,9 @@ static trib_status_t open_archive(struct server *s, struct trib_error *err)
 /* Open the descriptors and tables of the server thread. */
 static trib_status_t open_waits(struct server *s, struct trib_error *err)
 {
-    s->n_clients_max =
-        (int)(s->settings.jobs + s->settings.queue) + UNAUTHENTICATED_MAX;
+    /* All running jobs may be stores, and end in addition to those that have ended. */
+    s->n_clients_max = (int)(2 * s->settings.jobs + s->settings.queue) +
+                       ENDED_STORES_MAX + UNAUTHENTICATED_MAX;
     s->clients = calloc((size_t)s->n_clients_max, sizeof(struct client *));
     s->wake_fd = trib_fd_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     s->epoll_fd = trib_fd_keep(epoll_create1(EPOLL_CLOEXEC));

@@ -41,6 +41,7 @@ enum {
     JOIN_USERS = 64,
     MESSAGES_MOST = 32, /* per client and pass, to serve others without delay */
     PLAN_SHARE = 8, /* a plan may use 1 / PLAN_SHARE of the memory */
+    ENDED_STORES_MAX = 256, /* that wait for the disk; see store_share.c */
 };
 
 #define JOIN_NS ((uint64_t)JOIN_MS * 1000000)
@@ -190,7 +191,8 @@ struct store_share {
 };
 
 /**
- * store_share_allows - return true if the limits on open files allow the request.
+ * store_share_allows - return true if the limits on open files, and on stores that wait
+ * for the disk, allow the request.
  *
  * why      receives a message if not
  */

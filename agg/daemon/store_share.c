@@ -11,6 +11,10 @@
  * A store counts with all its ranks from its creation, so none of them is refused
  * later. The connection of a rank that comes back counts while its lost one is still
  * open: for these, the limits of all stores and of one user are 1/8 higher.
+ *
+ * A store that has ended is no longer a job, but keeps a client and a thread while it
+ * waits for the disk. If the disk hangs, there may be ENDED_STORES_MAX of them before
+ * new stores are refused, and half as many of one user if the method has user names.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -51,6 +55,35 @@ static uint64_t files_of_stores(const struct server *s, const char *user)
     return n;
 }
 
+/* Return the number of stores of a user that only wait for the disk; user: as above. */
+static uint32_t ended_stores(const struct server *s, const char *user)
+{
+    uint32_t n = 0;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        const struct client *c = s->clients[i];
+        if (c->store && (!user || strcmp(c->join.user, user) == 0))
+            n += store_job_is_empty(c->store);
+    }
+    return n;
+}
+
+static bool disk_keeps_up(const struct server *s, const char *user, char *why,
+                          size_t bytes)
+{
+    const uint32_t of_user =
+        quotas_is_unnamed(user) ? ENDED_STORES_MAX : ENDED_STORES_MAX / 2;
+    const uint32_t all = ended_stores(s, NULL), own = ended_stores(s, user);
+
+    if (all < ENDED_STORES_MAX && own < of_user)
+        return true;
+    snprintf(why, bytes,
+             "%u stores that have ended (%u of this user) still wait for the disk of "
+             "tribd's snapshots: check that disk, and retry later",
+             all, own);
+    return false;
+}
+
 bool store_share_allows(const struct server *s, const struct store_share *asked,
                         char *why, size_t bytes)
 {
@@ -77,6 +110,6 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
                  "files are reserved for other jobs: retry later, or raise tribd's "
                  "limit (LimitNOFILE=)");
     else
-        return true;
+        return asked->exists || disk_keeps_up(s, asked->user, why, bytes);
     return false;
 }

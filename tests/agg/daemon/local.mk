@@ -2,7 +2,8 @@
 check_tests += tests/agg/daemon/test_aggregator tests/agg/daemon/test_archive tests/agg/daemon/test_archive_deletions \
 	tests/agg/daemon/test_archive_numbers tests/agg/daemon/test_archive_turns tests/agg/daemon/test_reload \
 	tests/agg/daemon/test_request_worker tests/agg/daemon/test_store_admit tests/agg/daemon/test_store_end \
-	tests/agg/daemon/test_store_job tests/agg/daemon/test_store_turns tests/agg/daemon/test_worker
+	tests/agg/daemon/test_store_job tests/agg/daemon/test_store_share tests/agg/daemon/test_store_turns \
+	tests/agg/daemon/test_worker
 check_scripts += tests/agg/daemon/test_tribd.sh tests/agg/daemon/test_tribd_attack.sh \
 	tests/agg/daemon/test_tribd_files.sh tests/agg/daemon/test_tribd_hostile.sh tests/agg/daemon/test_tribd_lost.sh \
 	tests/agg/daemon/test_tribd_munge.sh tests/agg/daemon/test_tribd_quorum.sh tests/agg/daemon/test_tribd_quota.sh \
@@ -54,6 +55,10 @@ tests_agg_daemon_test_reload_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 tests_agg_daemon_test_store_admit_SOURCES = tests/agg/daemon/test_store_admit.c agg/daemon/store_job.h
 tests_agg_daemon_test_store_admit_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
+
+tests_agg_daemon_test_store_share_SOURCES = tests/agg/daemon/test_store_share.c agg/daemon/store_job.h \
+	agg/daemon/quotas.c
+tests_agg_daemon_test_store_share_LDADD = $(SERVICE_LIBS) $(TEST_LIBS)
 
 tests_agg_daemon_test_store_turns_SOURCES = tests/agg/daemon/test_store_turns.c agg/daemon/store_turns.c \
 	agg/daemon/store_turns.h

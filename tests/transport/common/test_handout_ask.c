@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asking a process for memory without a wait: one question at a time, and an owner
- * without a socket is an error and no wait. Descriptors of a hostile owner are closed.
+ * without a socket is an error and no wait.
  */
 #include "tests/harness/tribtest.h"
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The disk of the snapshots hangs, and stores that have ended wait for it. At a limit
+ * tribd refuses new stores, so that these do not occupy all places for jobs: 519 runs
+ * of one user were enough when jobs was 4. One user has half of that limit.
+ */
+#include "tests/harness/tribtest.h"
+
+#include "agg/daemon/server_parts.h"
+
+/* Stands for a store. */
+struct store_job {
+    bool empty;
+};
+
+bool store_job_is_empty(const struct store_job *job)
+{
+    return job->empty;
+}
+
+uint32_t store_job_files(const struct store_job *job)
+{
+    (void)job;
+    return 0;
+}
+
+#include "agg/daemon/store_share.c"
+
+enum { CLIENTS = ENDED_STORES_MAX + 1 };
+
+struct rig {
+    struct server s;
+    struct client clients[CLIENTS];
+    struct client *list[CLIENTS];
+};
+
+static struct store_job running, ended = {.empty = true};
+
+static void add(struct rig *rig, const char *user, struct store_job *store, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct client *c = &rig->clients[rig->s.n_clients];
+        c->store = store;
+        snprintf(c->join.user, sizeof(c->join.user), "%s", user);
+        rig->list[rig->s.n_clients++] = c;
+    }
+}
+
+static bool allows(const struct rig *rig, const char *user, bool exists)
+{
+    const struct store_share asked = {user, 1, exists};
+    char why[TRIB_CONTROL_TEXT_MAX] = "";
+    const bool well = store_share_allows(&rig->s, &asked, why, sizeof(why));
+
+    assert_int_equal(!well, strstr(why, "wait for the disk") != NULL);
+    return well;
+}
+
+TEST(test_one_user)
+{
+    static struct rig rig;
+
+    rig.s.clients = rig.list;
+    add(&rig, "ana", &ended, ENDED_STORES_MAX / 2 - 1);
+    add(&rig, "ana", &running, 1);
+    assert_true(allows(&rig, "ana", false));
+    add(&rig, "ana", &ended, 1);
+    assert_false(allows(&rig, "ana", false));
+    assert_true(allows(&rig, "ana", true)); /* another rank of the running one */
+    assert_true(allows(&rig, "bob", false));
+    add(&rig, "bob", &ended, ENDED_STORES_MAX / 2);
+    assert_false(allows(&rig, "cat", false));
+    assert_true(allows(&rig, "cat", true));
+}
+
+/* All jobs belong to one user if they authenticate by key. */
+TEST(test_unnamed_user)
+{
+    static struct rig rig;
+
+    rig.s.clients = rig.list;
+    add(&rig, "key", &ended, ENDED_STORES_MAX - 1);
+    assert_true(allows(&rig, "key", false));
+    add(&rig, "key", &ended, 1);
+    assert_false(allows(&rig, "key", false));
+}
