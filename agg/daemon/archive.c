@@ -81,22 +81,12 @@ static int create_part(const struct archive *a, const char *part)
     return trib_fd_keep(openat(a->folder_fd, part, flags, 0600));
 }
 
-static bool exists(const struct archive *a, const char *name)
-{
-    struct stat s;
-
-    return fstatat(a->folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* Rename the temporary file over the old one. A file that is not listed is kept. */
 static bool place(const struct archive *a, const struct archive_task *task,
                   const char *part, const char *whole)
 {
-    if (task->is_new && exists(a, whole))
-        errno = EEXIST;
-    if (task->is_new && errno != ENOENT)
-        return false;
-    return renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
+    return task->is_new ? archive_rename(a, part, whole)
+                        : renameat(a->folder_fd, part, a->folder_fd, whole) == 0;
 }
 
 /*
@@ -183,7 +173,7 @@ static bool name_file(struct archive *a, struct archive_task *task,
     bool well = true;
 
     archive_name_file(out, task->number, "");
-    while (well && task->is_new && exists(a, out)) {
+    while (well && task->is_new && archive_exists(a, out)) {
         trib_log(
             a->log, TRIB_LOG_WARN, "tribd",
             "%.300s/%s exists, but was not there when tribd started: restart tribd "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens files of the snapshot directory. */
+/* Opens and renames files of the snapshot directory. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,4 +42,18 @@ int archive_open_file(const struct archive *a, const char *name,
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+bool archive_exists(const struct archive *a, const char *name)
+{
+    struct stat s;
+
+    return fstatat(a->folder_fd, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool archive_rename(const struct archive *a, const char *from, const char *to)
+{
+    if (archive_exists(a, to))
+        errno = EEXIST;
+    return errno == ENOENT && renameat(a->folder_fd, from, a->folder_fd, to) == 0;
 }

@@ -142,14 +142,15 @@ static int compare_files(const void *left, const void *right)
     return x->number < y->number ? 1 : -1;
 }
 
-/* Rename a file so that later starts ignore it. */
+/* Rename a file so that later starts ignore it, unless another one was set aside with
+ * its number. */
 static void set_aside(struct archive *a, const struct archive_file *f, uint64_t newer)
 {
     char name[ARCHIVE_NAME_BYTES], aside[ARCHIVE_NAME_BYTES];
 
     archive_name_file(name, f->number, "");
     archive_name_file(aside, f->number, ARCHIVE_OLDER);
-    if (renameat(a->folder_fd, name, a->folder_fd, aside) != 0) {
+    if (!archive_rename(a, name, aside)) {
         memcpy(aside, name, sizeof(aside));
         a->n_other++;
         a->other_bytes += archive_on_disk(a, f->bytes);

@@ -93,6 +93,30 @@ TEST(test_number_of_a_file_set_aside)
     rig_close(&rig);
 }
 
+/* An operator copies the second file of a vector into the folder, where a file that was
+ * set aside with its number is perhaps the only one of its vector. */
+TEST(test_two_files_set_aside_with_one_number)
+{
+    static const char *const copied = "0000000000000002.snapshot";
+    static const char *const aside = "0000000000000002.snapshot" ARCHIVE_OLDER;
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "ana");
+    save(&rig, "bob");
+    const int at = rig.archive->folder_fd;
+    const ino_t first = inode(&rig, copied);
+    assert_int_equal(renameat(at, copied, at, aside), 0);
+    assert_int_equal(linkat(at, "0000000000000001.snapshot", at, copied, 0), 0);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(inode(&rig, aside), first);
+    assert_true(inode(&rig, copied) != 0);
+    assert_int_equal(load(&rig, "ana"), 1);
+    rig_close(&rig);
+}
+
 /* No snapshot gets a number that a later start would reject. */
 TEST(test_highest_number)
 {
