@@ -157,8 +157,8 @@ int archive_open_file(const struct archive *a, const char *name,
 /** archive_exists - return true if a file has this name. */
 bool archive_exists(const struct archive *a, const char *name);
 
-/** archive_rename - rename a file to a name that no other file has; return false and set
- * errno on failure. */
+/** archive_rename - rename a file to a name that no other file has; return false and
+ * set errno on failure. */
 bool archive_rename(const struct archive *a, const char *from, const char *to);
 
 /** archive_serve - main loop of a thread; arg: a struct archive_thread. */

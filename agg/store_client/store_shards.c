@@ -4,11 +4,15 @@
 #include <time.h>
 
 #include "agg/store_client/rank_store.h"
+#include "base/minmax.h"
 #include "base/time.h"
 
 enum {
     REJOIN_MS = 2000, /* to rejoin lost shards when the store is freed */
-    LEAVING_MS = 2000, /* until tribd has read that the ranks of an earlier run left */
+    /* Until tribd has read that the ranks of an earlier run left, in all tribds. The
+     * other ranks wait for this one, so at most that part of their time limit. */
+    LEAVING_MS = 2000,
+    LEAVING_PART = 4,
     LEAVING_PAUSE_MS = 20, /* doubles, because requests of a user are limited */
     LEAVING_PAUSE_MAX = 320,
 };
@@ -171,16 +175,16 @@ static void log_reconnected(const struct trib_store *store, int shard)
 
 /* Join again while another run uses the key: it may just have freed its store, and
  * tribd may read the goodbyes of its ranks later than this request. */
-static trib_status_t join_after(struct trib_store *store, int shard)
+static trib_status_t join_after(struct trib_store *store, int shard, uint64_t until)
 {
-    const uint64_t until = trib_deadline_ms(LEAVING_MS);
     long pause_ms = LEAVING_PAUSE_MS;
     trib_status_t st = TRIB_ERR_BUSY;
     bool cut;
 
     while (st == TRIB_ERR_BUSY && !trib_deadline_passed(until)) {
+        const long ms = (long)trib_min(pause_ms, trib_deadline_left_ms(until));
         trib_store_unlock(store);
-        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
         pause_ms = pause_ms < LEAVING_PAUSE_MAX ? 2 * pause_ms : LEAVING_PAUSE_MAX;
         trib_store_lock(store);
         trib_error_clear(&store->err);
@@ -189,8 +193,10 @@ static trib_status_t join_after(struct trib_store *store, int shard)
     return st;
 }
 
-/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
-static trib_status_t connect_first(struct trib_store *store, int shard, bool again)
+/* Connect without the lock: it may take seconds, and the keep-alive thread must run.
+ * leaving: how long an earlier run may still use the key. */
+static trib_status_t connect_first(struct trib_store *store, int shard, bool again,
+                                   uint64_t leaving)
 {
     struct trib_session *session;
 
@@ -201,13 +207,21 @@ static trib_status_t connect_first(struct trib_store *store, int shard, bool aga
     trib_control_link_add(store->link, shard, session);
     st = join(store, shard, again);
     if (st == TRIB_ERR_BUSY)
-        st = join_after(store, shard);
+        st = join_after(store, shard, leaving);
     trib_store_unlock(store);
     return st;
 }
 
+static int leaving_ms(const struct trib_store *store)
+{
+    const int limit_ms = store->job.cfg.timeout_ms;
+
+    return limit_ms ? (int)trib_min(LEAVING_MS, limit_ms / LEAVING_PART) : LEAVING_MS;
+}
+
 trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
 {
+    const uint64_t leaving = trib_deadline_ms(leaving_ms(store));
     trib_status_t st =
         trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
 
@@ -216,7 +230,7 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     trib_control_link_set_idle(store->link, &store->idle);
     st = trib_store_alive_start(store);
     for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
-        st = connect_first(store, i, again);
+        st = connect_first(store, i, again, leaving);
     return st;
 }
 

@@ -123,6 +123,34 @@ TEST(test_reopened)
     snapshot_rig_close(&rig);
 }
 
+/* Rank 0 asks again while another store uses the key, but not until the time limit of
+ * rank 1, which waits for it: that would end the communicator. */
+static int key_in_use(struct ranks_self *self)
+{
+    trib_store_t *store = snapshot_rig_store(self, KEY, 0), *second = NULL;
+    trib_store_opts_t o = sized(trib_store_opts_t, .key = KEY);
+
+    const trib_status_t st = trib_store_open_with(self->comm, &o, &second);
+    if (st != TRIB_ERR_BUSY)
+        ranks_die(self, "open again: %d, %s", st, trib_last_error(self->comm));
+    ranks_ok(self, trib_barrier(self->comm));
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+TEST(test_key_in_use)
+{
+    struct snapshot_rig rig;
+    char config[200], limited[220];
+
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    snprintf(limited, sizeof(limited), "%s;timeout_ms=2000", config);
+    ranks_pass(.size = 2, .fn = key_in_use, .arg = &rig, .config = limited);
+    snapshot_rig_close(&rig);
+}
+
 /* Invalid files -------------------------------------------------------------------- */
 
 static void spoil(const char *folder, bool cut)
