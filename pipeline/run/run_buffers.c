@@ -49,6 +49,8 @@ void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken
             trib_memory_give_back(&e->memories, run->now.borrowed[i], broken && i);
         run->now.borrowed[i] = NULL;
     }
+    /* A later start that fails in the queue has opened nothing. */
+    run->now.input_place.region = run->now.recv_place.region = NULL;
 }
 
 void trib_run_open(struct trib_engine *e, struct trib_run *run)

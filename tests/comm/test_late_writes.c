@@ -194,3 +194,57 @@ TEST(test_too_late)
             "transport=verbs;stop_timeout_ms=2000"),
         TRIB_OK);
 }
+
+enum { STARTS = 12, AWAY_MS = 3000 };
+
+/* Rank 1 computes meanwhile, so it does not notify this rank of its failure. */
+static int many_starts(struct ranks_self *self)
+{
+    trib_desc_t desc = TRIB_DESC_INIT;
+    trib_plan_t *plans[STARTS];
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    float *in = take(self, true), *out = take(self, true);
+    desc.count = COUNT / STARTS;
+    desc.dtype = TRIB_F32;
+    desc.op = TRIB_SUM;
+    for (int i = 0; i < STARTS; i++) {
+        desc.send = in + i * (COUNT / STARTS);
+        desc.recv = out + i * (COUNT / STARTS);
+        ranks_ok(self, trib_plan_allreduce(self->comm, &desc, &plans[i]));
+        ranks_ok(self, trib_plan_start(plans[i]));
+        ranks_ok(self, trib_plan_wait(plans[i]));
+    }
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == 1)
+        usleep(AWAY_MS * 1000);
+    const double begin = ranks_seconds();
+    for (int i = 0; i < STARTS && self->rank == 0; i++)
+        ranks_ok(self, trib_plan_start(plans[i]));
+    (void)trib_comm_abort(self->comm, "a test");
+    for (int i = 0; i < STARTS; i++)
+        if (self->rank == 0)
+            ranks_assert(self, trib_plan_wait(plans[i]) == TRIB_ERR_ABORTED);
+    const double took = ranks_seconds() - begin;
+    if (self->rank == 0 && took > AWAY_MS / 2e3)
+        ranks_die(self, "%d operations took %.1f s to end", STARTS, took);
+    for (int i = 0; i < STARTS; i++)
+        ranks_ok(self, trib_plan_free(plans[i]));
+    (void)trib_free_comm(self->comm);
+    munmap(in, COUNT * sizeof(*in));
+    munmap(out, COUNT * sizeof(*out));
+    return 0;
+}
+
+TEST(test_many_starts)
+{
+    struct ranks_job job = {.size = 2,
+                            .threads = true,
+                            .fn = many_starts,
+                            .bare = true,
+                            .noisy = true,
+                            .config = "transport=verbs"};
+
+    (void)reset(false);
+    assert_int_equal(ranks_run(&job), 0);
+}
