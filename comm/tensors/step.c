@@ -46,13 +46,29 @@ static void end_tensor(struct trib_group *g, struct trib_group_tensor *t,
         g->opts.done(g->opts.arg, (size_t)(t - g->tensors), st);
 }
 
-/* Fail the step on this rank. Started operations continue; the group stays failed. */
+void trib_step_drain(struct trib_group *g)
+{
+    const struct trib_group_step *s = &g->step;
+
+    for (uint32_t i = s->n_ended; i < s->n_started; i++)
+        (void)trib_plan_wait(g->buckets.at[g->queue[i]].plan);
+    if (s->asking)
+        (void)trib_plan_wait(g->agree);
+    if (s->timing)
+        (void)trib_plan_wait(g->measure);
+}
+
+/* Fail the step on this rank; the group stays failed. Started operations continue,
+ * unless the communicator has failed: the progress thread then ends them, and until
+ * then messages may read the tensors. */
 static trib_status_t fail(struct trib_group *g, trib_status_t st)
 {
     struct trib_group_step *s = &g->step;
 
     if (s->failed)
         return s->failed;
+    if (g->comm->engine.failed)
+        trib_step_drain(g);
     s->failed = st;
     for (size_t i = 0; i < g->n; i++)
         if (!g->tensors[i].done)

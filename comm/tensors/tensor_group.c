@@ -81,19 +81,6 @@ void trib_group_dispose(struct trib_group *g)
     free(g);
 }
 
-/* Wait for operations that a failed step has left running. */
-static void drain(struct trib_group *g)
-{
-    const struct trib_group_step *s = &g->step;
-
-    for (uint32_t i = s->n_ended; i < s->n_started; i++)
-        (void)trib_plan_wait(g->buckets.at[g->queue[i]].plan);
-    if (s->asking)
-        (void)trib_plan_wait(g->agree);
-    if (s->timing)
-        (void)trib_plan_wait(g->measure);
-}
-
 trib_status_t trib_group_free(trib_group_t *g)
 {
     char text[80];
@@ -106,7 +93,7 @@ trib_status_t trib_group_free(trib_group_t *g)
                               "%s is in a step: wait for it before trib_group_free",
                               trib_group_says(g, text));
     if (!in_child && g->step.failed)
-        drain(g);
+        trib_step_drain(g);
     trib_group_dispose(g);
     return TRIB_OK;
 }

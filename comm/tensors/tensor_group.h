@@ -186,4 +186,7 @@ trib_status_t trib_step_drive(struct trib_group *g, enum trib_step_mood mood);
 /** trib_step_block - block until the group's oldest operation has ended. */
 trib_status_t trib_step_block(struct trib_group *g);
 
+/** trib_step_drain - block until the operations that a step has started have ended. */
+void trib_step_drain(struct trib_group *g);
+
 #endif

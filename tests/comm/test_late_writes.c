@@ -248,3 +248,88 @@ TEST(test_many_starts)
     (void)reset(false);
     assert_int_equal(ranks_run(&job), 0);
 }
+
+enum { TENSORS = 2, GIVE_UP_MS = 160, MARK_MS = 20 };
+
+/* Rank LAST marks its second tensor while the progress thread ends the step, in which
+ * its part of the first result is on its way. */
+static int step(struct ranks_self *self)
+{
+    struct late *l = self->arg;
+    trib_tensor_t tensors[TENSORS];
+    trib_group_opts_t opts = TRIB_GROUP_OPTS_INIT;
+    trib_group_t *group;
+    pthread_t thread;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    float *in = take(self, true), *out = take(self, true);
+    for (size_t i = 0; i < TENSORS; i++)
+        tensors[i] =
+            sized(trib_tensor_t, .name = i ? "second" : "first",
+                  .send = in + i * (COUNT / TENSORS),
+                  .recv = out + i * (COUNT / TENSORS), .count = COUNT / TENSORS);
+    opts.feed = TRIB_FEED_FORWARD;
+    opts.algorithm = "direct";
+    ranks_ok(self, trib_group_create(self->comm, tensors, TENSORS, &opts, &group));
+    for (int round = 0; round < WARM; round++) {
+        fill(in, value_of(self->rank, round));
+        ranks_ok(self, trib_group_start(group));
+        for (size_t i = 0; i < TENSORS; i++)
+            ranks_ok(self, trib_group_ready(group, i));
+        ranks_ok(self, trib_group_wait(group));
+    }
+    fill(in, value_of(self->rank, WARM));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == LATE)
+        l->fake->late_us = l->late_ms * 1000;
+    usleep(START_MS * 1000);
+    ranks_ok(self, trib_group_start(group));
+    ranks_ok(self, trib_group_ready(group, 0));
+    if (self->rank == LAST) {
+        for (const double end = ranks_seconds() + GIVE_UP_MS / 1e3;
+             ranks_seconds() < end;)
+            (void)trib_group_test(group);
+        ranks_assert(self, !pthread_create(&thread, NULL, give_up, self->comm));
+        usleep((ABORT_MS + MARK_MS) * 1000);
+        (void)trib_group_ready(group, 1);
+    }
+    const trib_status_t status = trib_group_wait_tensor(group, 0);
+    if (self->rank == LATE)
+        l->status = status;
+    if (self->rank == LATE && status == TRIB_OK)
+        for (size_t i = 0; i < COUNT / TENSORS; i++)
+            if (out[i] != expected(REDUCE, i, WARM))
+                ranks_die(self, "element %zu is %g, not %g", i, (double)out[i],
+                          (double)expected(REDUCE, i, WARM));
+    fill(in, OTHER);
+    fill(out, OTHER);
+    if (self->rank == LAST)
+        pthread_join(thread, NULL);
+    (void)trib_group_wait_tensor(group, 1);
+    (void)trib_group_free(group);
+    (void)trib_free_comm(self->comm); /* it has failed */
+    munmap(in, COUNT * sizeof(*in));
+    munmap(out, COUNT * sizeof(*out));
+    return 0;
+}
+
+TEST(test_step_of_a_group)
+{
+    struct late *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct ranks_job job = {.size = RANKS,
+                            .threads = true,
+                            .fn = step,
+                            .arg = l,
+                            .bare = true,
+                            .noisy = true,
+                            .config = "transport=verbs"};
+    int tries = 20;
+
+    do {
+        *l = (struct late){.registers = true, .late_ms = LATE_MS, .fake = reset(false)};
+        assert_int_equal(ranks_run(&job), 0);
+    } while (l->status != TRIB_OK && --tries);
+    assert_true(tries);
+    munmap(l, sizeof(*l));
+}
