@@ -363,6 +363,7 @@ void trib_multirail_free_memory(struct multirail *r);
 /* multirail_send.c */
 trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
                                    const struct trib_write *write);
+bool trib_multirail_detach(struct trib_transport *t, int peer);
 /** trib_multirail_reap - report WRITE_DONE events in the order of the writes. */
 int trib_multirail_reap(struct multirail *r, int peer, struct trib_event *events,
                         int max);

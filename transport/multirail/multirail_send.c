@@ -92,6 +92,21 @@ trib_status_t trib_multirail_write(struct trib_transport *t, int peer,
     return TRIB_OK;
 }
 
+/* Without `confirms` no write is repeated, so the log's sources are not read again. */
+bool trib_multirail_detach(struct trib_transport *t, int peer)
+{
+    struct multirail *r = multirail_of(t);
+    const struct multirail_peer *p = &r->peers[peer];
+    bool all = !r->confirms;
+
+    assert(peer >= 0 && peer < r->size);
+    for (int k = 0; !r->confirms && k < p->n; k++) {
+        struct trib_transport *inner = r->inner[p->rails[k].inner];
+        all &= inner->ops->detach(inner, peer);
+    }
+    return all;
+}
+
 static bool is_done(const struct multirail_peer *p, uint64_t at)
 {
     return at < p->confirmed || p->rails[p->log[at % MULTIRAIL_LOG].rail].done > at;

@@ -96,7 +96,7 @@ TEST(test_writes_into_it_go_nowhere)
     free(to);
 }
 
-TEST(test_writes_out_of_it_are_as_they_were)
+static void write_from_copy(const char *transport)
 {
     uint8_t *from = malloc(LEN);
     struct pair pair;
@@ -104,7 +104,7 @@ TEST(test_writes_out_of_it_are_as_they_were)
     void *to;
 
     assert_non_null(from);
-    pair_open(&pair, "tcp", "tcp");
+    pair_open(&pair, transport, transport);
     memset(from, 1, LEN);
     struct trib_region *source = borrow(&pair, 0, false, from);
     assert_ok(pair.t[1]->ops->alloc(pair.t[1], LEN, &to, &target));
@@ -116,6 +116,12 @@ TEST(test_writes_out_of_it_are_as_they_were)
     assert_true(is_all(to, 1));
     pair_close(&pair);
     free(from);
+}
+
+TEST(test_writes_out_of_it_are_as_they_were)
+{
+    write_from_copy("tcp");
+    write_from_copy("rails");
 }
 
 TEST(test_nobody_writes_into_an_input)
