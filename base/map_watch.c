@@ -76,47 +76,7 @@ static void survive_fork(void)
     (void)pthread_atfork(NULL, NULL, begin_child);
 }
 
-/* Reading -------------------------------------------------------------------------- */
-
-static void take(const struct uffd_msg *m)
-{
-    if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE)
-        watch.gone((uintptr_t)m->arg.remove.start, (uintptr_t)m->arg.remove.end);
-    if (m->event != UFFD_EVENT_REMAP)
-        return;
-    watch.gone((uintptr_t)m->arg.remap.from,
-               (uintptr_t)(m->arg.remap.from + m->arg.remap.len));
-    watch.gone((uintptr_t)m->arg.remap.to,
-               (uintptr_t)(m->arg.remap.to + m->arg.remap.len));
-}
-
-static void read_events(void)
-{
-    struct uffd_msg m;
-
-    pthread_mutex_lock(&lock);
-    while (read(watch.fd, &m, sizeof(m)) == sizeof(m))
-        take(&m);
-    pthread_mutex_unlock(&lock);
-}
-
-/* Never calls malloc or free. The end of the thread may empty its stack, so the
- * descriptor, and with it the watch, ends before. */
-static void *reader_main(void *arg)
-{
-    struct pollfd fds[] = {{.fd = watch.stop, .events = POLLIN},
-                           {.fd = watch.fd, .events = POLLIN}};
-
-    (void)arg;
-    while (!fds[0].revents) {
-        if (trib_poll(fds, 2, -1) > 0 && fds[1].revents)
-            read_events();
-    }
-    close(watch.fd);
-    return NULL;
-}
-
-/* Life ----------------------------------------------------------------------------- */
+/* The kernel ----------------------------------------------------------------------- */
 
 #ifdef UFFDIO_WRITEPROTECT /* since Linux 5.7 */
 
@@ -132,13 +92,21 @@ static const char *watch_pages(uintptr_t begin, uintptr_t end)
                           : "the kernel cannot watch this memory";
 }
 
-/* Fails if all is unmapped, or if a mapping of another kind has taken the place. */
+/* Fails if all is unmapped, or if a mapping of another kind has taken the place. Linux
+ * before 6.17 also ends the watch of another userfaultfd; watch_pages fails then. */
 static void unwatch_pages(uintptr_t begin, uintptr_t end)
 {
     struct uffdio_range range = {begin, end - begin};
 
-    assert(begin % watch.page == 0 && end % watch.page == 0 && begin < end);
-    (void)ioctl(watch.fd, UFFDIO_UNREGISTER, &range);
+    if (!watch_pages(begin, end))
+        (void)ioctl(watch.fd, UFFDIO_UNREGISTER, &range);
+}
+
+/* Return true if an event is about to be sent: its call has changed mappings, and will
+ * wait until the event is read. */
+static bool is_event_due(void)
+{
+    return trib_map_is_changing() && errno == EAGAIN;
 }
 
 bool trib_map_is_changing(void)
@@ -200,6 +168,11 @@ static void unwatch_pages(uintptr_t begin, uintptr_t end)
     (void)begin, (void)end;
 }
 
+static bool is_event_due(void)
+{
+    return false;
+}
+
 bool trib_map_is_changing(void)
 {
     return true;
@@ -216,6 +189,121 @@ static const char *open_userfaultfd(void)
 }
 
 #endif
+
+/* Mappings ------------------------------------------------------------------------- */
+
+struct mapping {
+    uintptr_t begin, end;
+    bool anonymous; /* private and of no file */
+};
+
+static bool next_mapping(FILE *maps, struct mapping *out)
+{
+    unsigned long from, to, inode;
+    char line[512], kind[5];
+
+    while (fgets(line, sizeof(line), maps)) {
+        if (!strchr(line, '\n')) { /* a long path: skip the rest */
+            int c;
+            while ((c = getc(maps)) != EOF && c != '\n')
+                continue;
+        }
+        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &from, &to, kind, &inode) != 4)
+            continue;
+        *out = (struct mapping){from, to, kind[3] == 'p' && inode == 0};
+        return true;
+    }
+    return false;
+}
+
+/* Return true if all pages are private and of no file. */
+static bool is_anonymous(uintptr_t begin, uintptr_t end)
+{
+    struct mapping m;
+    bool good = true;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    if (!maps)
+        return false;
+    while (good && begin < end && next_mapping(maps, &m)) {
+        if (m.end <= begin)
+            continue;
+        good = m.begin <= begin && m.anonymous;
+        begin = m.end;
+    }
+    fclose(maps);
+    return good && begin >= end;
+}
+
+static void unwatch_any(uintptr_t begin, uintptr_t end)
+{
+    if (begin < end)
+        unwatch_pages(begin, end);
+}
+
+/* End the watch of all memory except the probe: mremap takes the watch along, and a
+ * mapping that grows extends it. */
+static void unwatch_rest(void)
+{
+    const uintptr_t probe = (uintptr_t)watch.probe;
+    struct mapping m;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    while (maps && next_mapping(maps, &m)) {
+        if (!m.anonymous)
+            continue;
+        unwatch_any(m.begin, probe >= m.begin && probe < m.end ? probe : m.end);
+        if (probe >= m.begin && probe < m.end)
+            unwatch_any(probe + watch.page, m.end);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* Reading -------------------------------------------------------------------------- */
+
+static void take(const struct uffd_msg *m)
+{
+    if (m->event == UFFD_EVENT_UNMAP || m->event == UFFD_EVENT_REMOVE)
+        watch.gone((uintptr_t)m->arg.remove.start, (uintptr_t)m->arg.remove.end);
+    if (m->event != UFFD_EVENT_REMAP)
+        return;
+    watch.gone((uintptr_t)m->arg.remap.from,
+               (uintptr_t)(m->arg.remap.from + m->arg.remap.len));
+    watch.gone((uintptr_t)m->arg.remap.to,
+               (uintptr_t)(m->arg.remap.to + m->arg.remap.len));
+}
+
+static void read_events(void)
+{
+    struct uffd_msg m;
+
+    pthread_mutex_lock(&lock);
+    while (read(watch.fd, &m, sizeof(m)) == sizeof(m))
+        take(&m);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Never calls malloc or free. The end of the thread may empty its stack, so the
+ * descriptor, and with it the watch, ends before. */
+static void *reader_main(void *arg)
+{
+    struct pollfd fds[] = {{.fd = watch.stop, .events = POLLIN},
+                           {.fd = watch.fd, .events = POLLIN}};
+
+    (void)arg;
+    while (!fds[0].revents) {
+        if (trib_poll(fds, 2, -1) > 0 && fds[1].revents)
+            read_events();
+    }
+    while (is_event_due())
+        read_events();
+    unwatch_pages((uintptr_t)watch.probe, (uintptr_t)watch.probe + watch.page);
+    close(watch.fd);
+    return NULL;
+}
+
+/* Beginning and end ---------------------------------------------------------------- */
 
 static const char *start_reader(void)
 {
@@ -277,7 +365,7 @@ void trib_map_watch_stop(void)
     pthread_mutex_lock(&life);
     assert(watch.users > 0);
     if (watch.users == 1)
-        unwatch_pages((uintptr_t)watch.probe, (uintptr_t)watch.probe + watch.page);
+        unwatch_rest();
     if (--watch.users == 0 && write(watch.stop, &one, sizeof(one)) == sizeof(one)) {
         pthread_join(watch.reader, NULL);
         close(watch.stop);
@@ -287,32 +375,6 @@ void trib_map_watch_stop(void)
 }
 
 /* Adding --------------------------------------------------------------------------- */
-
-/* Return true if all pages are private and of no file. */
-static bool is_anonymous(uintptr_t begin, uintptr_t end)
-{
-    unsigned long from, to, inode;
-    char line[512], kind[5];
-    bool good = true;
-    FILE *maps = fopen("/proc/self/maps", "re");
-
-    if (!maps)
-        return false;
-    while (good && begin < end && fgets(line, sizeof(line), maps)) {
-        if (!strchr(line, '\n')) { /* a long path: skip the rest */
-            int c;
-            while ((c = getc(maps)) != EOF && c != '\n')
-                continue;
-        }
-        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &from, &to, kind, &inode) != 4 ||
-            to <= begin)
-            continue;
-        good = from <= begin && kind[3] == 'p' && inode == 0;
-        begin = to;
-    }
-    fclose(maps);
-    return good && begin >= end;
-}
 
 static uintptr_t first_page(const void *ptr)
 {

@@ -47,8 +47,8 @@ void trib_map_watch_stop(void);
  */
 const char *trib_map_watch_add(const void *ptr, size_t len);
 
-/** trib_map_watch_drop - end the watch of the pages of a range. Before the last stop,
- * this is necessary for all ranges. Call with the lock held. */
+/** trib_map_watch_drop - end the watch of the pages of a range. The last stop ends the
+ * watch of all others, wherever mremap has moved them. Call with the lock held. */
 void trib_map_watch_drop(const void *ptr, size_t len);
 
 void trib_map_lock(void);

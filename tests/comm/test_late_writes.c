@@ -197,7 +197,7 @@ TEST(test_too_late)
 
 enum { STARTS = 12, AWAY_MS = 3000 };
 
-/* Rank 1 computes meanwhile, so it does not notify this rank of its failure. */
+/* Rank 1 computes, so it sends no notice of the failure. */
 static int many_starts(struct ranks_self *self)
 {
     trib_desc_t desc = TRIB_DESC_INIT;
@@ -251,8 +251,8 @@ TEST(test_many_starts)
 
 enum { TENSORS = 2, GIVE_UP_MS = 160, MARK_MS = 20 };
 
-/* Rank LAST marks its second tensor while the progress thread ends the step, in which
- * its part of the first result is on its way. */
+/* Rank LAST marks its second tensor after the abort. The progress thread then still
+ * waits for writes from the first tensor. */
 static int step(struct ranks_self *self)
 {
     struct late *l = self->arg;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that tcp has for one operation: when that has failed, the caller may use it
- * again at once, though writes into it and out of it are under way, and the connection
- * goes on.
+ * Memory that tcp borrows for one operation. After a failure the caller may use it at
+ * once, although writes to it and from it are in flight. The connection remains.
  */
 #include "tests/transport/pair.h"
 

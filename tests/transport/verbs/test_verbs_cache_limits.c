@@ -5,6 +5,7 @@
 #include "tests/transport/verbs/verbs_cache_scene.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -394,4 +395,43 @@ TEST(test_child_outlives, ready, nothing_left)
     need_watch();
     outlive(fork);
     outlive(fork_without_handlers);
+}
+
+/* Memory that was watched may be in other places when the parent ends. */
+TEST(test_child_outlives_moves, ready, nothing_left)
+{
+    enum { HANGS_S = 20 };
+    struct scene s;
+    uint8_t *moved = pages(LEN), *to = pages(2 * LEN), *grown = pages(2 * LEN);
+    uint8_t *mixed = pages(LEN);
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int status;
+
+    need_watch();
+    munmap(grown + LEN, LEN);
+    open_scene(&s, CACHED);
+    heat(&s.pair, 0, moved, LEN, false);
+    heat(&s.pair, 0, grown, LEN, false);
+    heat(&s.pair, 0, mixed, LEN, false);
+    const pid_t child = fork_without_handlers();
+    if (child == 0) {
+        alarm(2 * HANGS_S);
+        pause();
+        _exit(0);
+    }
+    alarm(HANGS_S);
+    assert_ptr_equal(mremap(moved, LEN, 2 * LEN, MREMAP_MAYMOVE | MREMAP_FIXED, to),
+                     to);
+    (void)mremap(grown, LEN, 2 * LEN, 0); /* fails if the place is taken */
+    assert_ptr_equal(
+        mmap(mixed + PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0),
+        mixed + PAGE);
+    pair_close(&s.pair);
+    assert_int_equal(munmap(to, 2 * LEN), 0); /* no thread reads events */
+    assert_int_equal(munmap(grown, 2 * LEN), 0);
+    assert_int_equal(munmap(mixed, LEN), 0);
+    alarm(0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(file);
 }
