@@ -344,6 +344,7 @@ void archive_drop(struct archive *a, const struct archive_key *key)
 struct choice {
     char job[2 * TRIB_SNAPSHOT_TEXT_BYTES];
     const char *vector;
+    bool of_user; /* USER/JOB */
 };
 
 static bool is_chosen(const char *user, const char *job, const char *vector,
@@ -352,10 +353,12 @@ static bool is_chosen(const char *user, const char *job, const char *vector,
     const size_t n = strlen(user);
     const char *chosen = choice->job;
 
-    return (!choice->vector[0] || strcmp(vector, choice->vector) == 0) &&
-           (strcmp(job, chosen) == 0 ||
-            (strncmp(user, chosen, n) == 0 && chosen[n] == '/' &&
-             strcmp(job, chosen + n + 1) == 0));
+    if (choice->vector[0] && strcmp(vector, choice->vector))
+        return false;
+    if (!choice->of_user)
+        return strcmp(job, chosen) == 0;
+    return strncmp(user, chosen, n) == 0 && chosen[n] == '/' &&
+           strcmp(job, chosen + n + 1) == 0;
 }
 
 static bool is_chosen_file(const struct archive_file *f, const struct choice *choice)
@@ -384,10 +387,8 @@ static void add_user(struct users *users, const char *user)
         users->other = user;
 }
 
-/* Return true if the choice has snapshots of several users: any user may give a job the
- * name of another user's job. */
-static bool is_ambiguous(const struct archive *a, const struct choice *choice,
-                         char *say, size_t bytes)
+/* Return the users of all chosen snapshots. */
+static struct users users_of(const struct archive *a, const struct choice *choice)
 {
     struct users users = {NULL, NULL};
 
@@ -400,12 +401,33 @@ static bool is_ambiguous(const struct archive *a, const struct choice *choice,
     for (const struct archive_task *t = a->first; t; t = t->next)
         if (is_chosen_task(t, choice))
             add_user(&users, t->key.user);
+    return users;
+}
+
+/* Return true if the choice has snapshots of several users: any user may give a job the
+ * name of another user's job. */
+static bool is_ambiguous(const struct archive *a, const struct choice *choice,
+                         char *say, size_t bytes)
+{
+    const struct users users = users_of(a, choice);
+
     if (users.other)
         snprintf(say, bytes,
                  "%.64s has snapshots of several users, such as %.64s and %.64s: "
                  "write USER/JOB",
                  choice->job, users.one, users.other);
     return users.other;
+}
+
+/* Any user may also name a job like USER/JOB, so it only counts as a job's name if that
+ * user has no such job. */
+static bool is_of_user(const struct archive *a, const struct choice *choice)
+{
+    struct choice all = *choice;
+
+    all.vector = "";
+    all.of_user = true;
+    return users_of(a, &all).one;
 }
 
 bool archive_is_deleted(struct archive *a, uint64_t removal)
@@ -456,6 +478,7 @@ bool archive_forget(struct archive *a, const char *what, char *say, size_t bytes
 
     snprintf(choice.job, sizeof(choice.job), "%.*s", (int)n, what);
     pthread_mutex_lock(&a->mutex);
+    choice.of_user = is_of_user(a, &choice);
     const bool several = is_ambiguous(a, &choice, say, bytes);
     const uint64_t removal = a->n_removals + 1;
     removed = several ? 0 : forget_tasks(a, &choice, removal);

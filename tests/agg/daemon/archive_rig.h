@@ -168,6 +168,7 @@ struct rig {
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES];
     bool own_run; /* no later store has the key */
     int64_t age_s; /* age of the saved snapshot */
+    const char *job; /* of saved snapshots; NULL: "job" */
     struct trib_error err; /* error of check_again */
 };
 
@@ -229,10 +230,11 @@ static void set(struct rig *rig, uint64_t version)
 static void make_write(struct rig *rig, struct archive_task *task, const uint8_t *owner,
                        const char *user)
 {
-    struct trib_snapshot_about about = {
-        .job = "job", .lasting = !rig->own_run, .taken_s = time(NULL) - rig->age_s};
+    struct trib_snapshot_about about = {.lasting = !rig->own_run,
+                                        .taken_s = time(NULL) - rig->age_s};
     struct trib_store_image image;
 
+    snprintf(about.job, sizeof(about.job), "%s", rig->job ? rig->job : "job");
     snprintf(about.user, sizeof(about.user), "%s", user);
     memcpy(about.owner, owner, sizeof(about.owner));
     trib_store_image(rig->table, 0, &image);

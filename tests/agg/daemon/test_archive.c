@@ -247,6 +247,28 @@ TEST(test_forget_one_user)
     rig_close(&rig);
 }
 
+/* Nor does a user whose job has a name like USER/JOB keep the operator from that. */
+TEST(test_forget_one_user_by_name)
+{
+    char say[SAY];
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    rig.job = "bob/job";
+    save(&rig, "ana");
+    rig.job = NULL;
+    save(&rig, "bob");
+    assert_false(forget(&rig, "bob/job y", say));
+    assert_true(forget(&rig, "bob/job", say));
+    assert_string_equal(say, "1 snapshot removed");
+    assert_int_equal(load(&rig, "bob"), UINT64_MAX);
+    assert_int_equal(load(&rig, "ana"), 0);
+    assert_true(forget(&rig, "ana/bob/job", say));
+    assert_int_equal(files(&rig), 0);
+    rig_close(&rig);
+}
+
 /* Sizes are rounded up to whole blocks of the disk. */
 TEST(test_quotas)
 {
