@@ -21,7 +21,12 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 void trib_log_init(struct trib_log *log, trib_log_level_t level, trib_log_fn fn,
                    void *arg)
 {
-    *log = (struct trib_log){.level = level, .fn = fn, .arg = arg, .rank = -1};
+    *log = (struct trib_log){.level = (int)level, .fn = fn, .arg = arg, .rank = -1};
+}
+
+void trib_log_set_level(struct trib_log *log, trib_log_level_t level)
+{
+    atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
 }
 
 void trib_log_set_rank(struct trib_log *log, int rank)
@@ -36,7 +41,10 @@ static int rank_of(const struct trib_log *log)
 
 static bool wants(const struct trib_log *log, trib_log_level_t level)
 {
-    return level <= (log ? log->level : TRIB_LOG_WARN);
+    const int most =
+        log ? atomic_load_explicit(&log->level, memory_order_relaxed) : TRIB_LOG_WARN;
+
+    return (int)level <= most;
 }
 
 static void format_time(char out[40])

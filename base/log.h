@@ -22,9 +22,10 @@
 
 struct trib_log_pace;
 
-/* Owned by a context; constant but for the rank, so any thread may read it. */
+/* Owned by a context; constant but for the rank and the level, which are atomic, so any
+ * thread may read it. */
 struct trib_log {
-    trib_log_level_t level; /* lines above this level are dropped */
+    _Atomic int level; /* trib_log_level_t: lines above it are dropped */
     trib_log_fn fn;         /* NULL: standard error */
     void *arg;
     _Atomic int rank;       /* -1: unknown, not printed */
@@ -38,6 +39,9 @@ struct trib_log {
  * NULL: write to standard error. */
 void trib_log_init(struct trib_log *log, trib_log_level_t level, trib_log_fn fn,
                    void *arg);
+
+/** trib_log_set_level - change the level while other threads may log. */
+void trib_log_set_level(struct trib_log *log, trib_log_level_t level);
 
 /** trib_log_set_rank - name the rank in all later lines. */
 void trib_log_set_rank(struct trib_log *log, int rank);

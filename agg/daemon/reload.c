@@ -38,6 +38,7 @@ static void apply(struct server *s, struct reload *r)
 {
     char kept[256];
     struct archive_limits disk;
+    trib_log_level_t level;
 
     assert(r->credentials && !s->draining);
     quotas_apply(&r->quotas, s->jobs);
@@ -46,7 +47,8 @@ static void apply(struct server *s, struct reload *r)
     disk = server_disk(&s->settings);
     if (s->archive)
         archive_limit(s->archive, &disk);
-    (void)settings_level(&s->settings, &s->log.level);
+    if (settings_level(&s->settings, &level))
+        trib_log_set_level(&s->log, level);
     trib_log(&s->log, TRIB_LOG_INFO, "tribd", "settings reloaded");
     credentials_warn(r->credentials, s->credentials, &s->settings, &s->log);
     settings_warn(&s->settings, &s->log);

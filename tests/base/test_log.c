@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -41,6 +42,34 @@ TEST(test_levels)
     assert_string_equal(line, "");
     trib_log(&log, TRIB_LOG_ERROR, "x", "shown");
     assert_non_null(strstr(line, "shown"));
+}
+
+static void *log_often(void *arg)
+{
+    for (int i = 0; i < 1000; i++)
+        trib_log(arg, TRIB_LOG_INFO, "x", "%d", i);
+    return NULL;
+}
+
+/* tribd reloads its settings while other threads log: a data race. */
+TEST(test_level_changes)
+{
+    char line[2048] = "";
+    struct trib_log log;
+    pthread_t thread;
+
+    trib_log_init(&log, TRIB_LOG_WARN, keep, line);
+    assert_int_equal(pthread_create(&thread, NULL, log_often, &log), 0);
+    for (int i = 0; i < 1000; i++)
+        trib_log_set_level(&log, i % 2 ? TRIB_LOG_ERROR : TRIB_LOG_INFO);
+    pthread_join(thread, NULL);
+    trib_log_set_level(&log, TRIB_LOG_ERROR);
+    line[0] = 0;
+    trib_log(&log, TRIB_LOG_WARN, "x", "dropped");
+    assert_string_equal(line, "");
+    trib_log_set_level(&log, TRIB_LOG_INFO);
+    trib_log(&log, TRIB_LOG_INFO, "x", "kept");
+    assert_string_equal(line, "tributary: info: x: kept");
 }
 
 TEST(test_errno_is_kept_and_long_lines_cut)
