@@ -209,8 +209,9 @@ TRIB_API int trib_comm_members(const trib_comm_t *comm);
  * a step of a group. They end with TRIB_ERR_ABORTED on this rank and on all others,
  * whose error message names this rank and the reason. The communicator becomes
  * unusable, but no rank is lost: trib_comm_shrink creates another one of all ranks, and
- * trib_plan_state_move describes how to repeat the aborted operations. For a time limit
- * see trib_desc_t.timeout_ms.
+ * trib_plan_state_move describes how to repeat the aborted operations. An exception is
+ * a peer that messages do not reach over UCX or RDMA within TRIB_STOP_TIMEOUT_MS. For a
+ * time limit see trib_desc_t.timeout_ms.
  * why      reason for the error message, at most 119 bytes; NULL: none
  * thread   any, also while others are in calls of comm; with TRIB_SERVICE the
  *          communicator's. Blocks until the call that makes progress has noticed the

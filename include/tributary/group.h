@@ -147,7 +147,9 @@ TRIB_API trib_status_t trib_group_create(trib_comm_t *comm,
 /**
  * trib_group_start - start a step.
  *
- * owner    the buffers of a tensor belong to the library until that tensor is done
+ * owner    the buffers of a tensor belong to the library until that tensor is done. If
+ *          a step fails although its communicator has not, they do until
+ *          trib_group_free returns
  * errors   TRIB_ERR_BUSY: in a step; TRIB_ERR_INVALID, TRIB_ERR_OVERLAP: the buffers of
  *          a tensor, which the message names, and nothing was started; the error with
  *          which the previous step failed
