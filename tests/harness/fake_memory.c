@@ -12,6 +12,7 @@
 #include "base/memlock.h"
 #include "tests/harness/fake_hub.h"
 #include "tests/harness/fake_pages.h"
+#include "transport/verbs/verbs_iova.h"
 
 enum { SHORT = 256 }; /* bytes that are written by words */
 
@@ -181,6 +182,13 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *ptr, size_t len, uint64_
     return insert(mr, iova, access);
 }
 
+static struct ibv_mr *reg_mr_iova2(struct ibv_pd *pd, void *ptr, size_t len,
+                                   uint64_t iova, unsigned access)
+{
+    fake_opts.relaxed_regs += (access & VERBS_RELAXED_ORDERING) != 0;
+    return ibv_reg_mr_iova(pd, ptr, len, iova, (int)access & ~VERBS_RELAXED_ORDERING);
+}
+
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *ptr, size_t len, int access)
 {
     return ibv_reg_mr_iova(pd, ptr, len, (uintptr_t)ptr, access);
@@ -307,6 +315,8 @@ void fake_memory_table(struct trib_verbs_api *api)
 {
     if (fake_opts.no_iova)
         api->ibv_reg_mr_iova = NULL;
+    if (!fake_opts.no_iova && !fake_opts.no_iova2)
+        api->ibv_reg_mr_iova2 = reg_mr_iova2;
     if (fake_opts.dmabuf_errno < 0)
         api->ibv_reg_dmabuf_mr = NULL;
     api->memlock = memlock;

@@ -44,6 +44,8 @@ struct fake_verbs_opts {
     bool real_pages; /* writes of more than 256 bytes go to the pages that a region had
                       * when it was registered (fake_pages.h), in one process */
     int regs; /* counts registrations */
+    _Atomic int relaxed_regs; /* counts those that ask for relaxed ordering */
+    bool no_iova2; /* the library has no ibv_reg_mr_iova2, as before rdma-core 28 */
     bool no_iova; /* the library has no ibv_reg_mr_iova */
     int dmabuf_errno; /* of ibv_reg_dmabuf_mr; 0: succeed; -1: an old library */
     int cq_errno; /* of ibv_create_cq */

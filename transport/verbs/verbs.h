@@ -45,6 +45,7 @@ struct verbs_params {
     struct verbs_traffic traffic;
     struct trib_net_ways ways;
     int64_t cache; /* MiB of the cache of registrations */
+    int64_t relaxed_ordering; /* 1: registrations ask for it */
     int64_t reconnect; /* 1: connections that fail are made again */
     int64_t all_devices; /* 1: net= selects addresses to listen at, but no devices */
 };

@@ -370,7 +370,8 @@ static struct verbs_cached *fill(const struct verbs_cache_owner *owner,
                                  struct verbs_cached *c, const char **why_out)
 {
     const int access =
-        c->writable ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
+        owner->relaxed |
+        (c->writable ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0);
     struct ibv_mr *mr = NULL;
 
     assert(c->state == REGISTERING);

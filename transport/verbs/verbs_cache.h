@@ -28,6 +28,7 @@ struct verbs_cache_owner {
     const struct trib_verbs_api *api;
     struct verbs_domain *domain;
     const void *user; /* communicator: its operations share memory that peers write */
+    int relaxed; /* VERBS_RELAXED_ORDERING or 0 */
     size_t most; /* bytes that the cache may pin in this process */
 };
 

@@ -78,6 +78,10 @@ struct trib_verbs_api {
     /* NULL before rdma-core 25 */
     struct ibv_mr *(*ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
                                       uint64_t iova, int access);
+    /* NULL before rdma-core 28. Ignores optional access flags that the kernel does not
+     * know. */
+    struct ibv_mr *(*ibv_reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t length,
+                                       uint64_t iova, unsigned access);
     /* NULL before rdma-core 34 */
     struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset,
                                         size_t length, uint64_t iova, int fd,

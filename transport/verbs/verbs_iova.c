@@ -19,6 +19,9 @@ struct ibv_mr *trib_verbs_reg_mr(const struct trib_verbs_api *api, struct ibv_pd
                                  void *ptr, size_t len, int access, uint64_t *iova_out)
 {
     *iova_out = trib_verbs_iova(ptr, len);
+    if ((access & VERBS_RELAXED_ORDERING) && api->ibv_reg_mr_iova2)
+        return api->ibv_reg_mr_iova2(pd, ptr, len, *iova_out, (unsigned)access);
+    access &= ~VERBS_RELAXED_ORDERING;
     if (api->ibv_reg_mr_iova)
         return api->ibv_reg_mr_iova(pd, ptr, len, *iova_out, access);
     *iova_out = (uintptr_t)ptr;

@@ -102,9 +102,10 @@ trib_status_t trib_verbs_reg(struct trib_transport *t, void *ptr, size_t len,
     if (status != TRIB_OK)
         return status;
     uint64_t iova;
-    struct ibv_mr *mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, ACCESS, &iova);
+    const int access = ACCESS | v->relaxed;
+    struct ibv_mr *mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, access, &iova);
     if (!mr && trib_verbs_cache_trim(&v->api))
-        mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, ACCESS, &iova);
+        mr = trib_verbs_reg_mr(&v->api, v->pd, ptr, len, access, &iova);
     if (mr)
         return add_region(
             v, (struct verbs_region){.mr = mr, .ptr = ptr, .iova = iova, .len = len},
@@ -184,8 +185,11 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
 
 static struct verbs_cache_owner owner_of(struct verbs *v)
 {
-    return (struct verbs_cache_owner){
-        .api = &v->api, .domain = v->domain, .user = v->cfg, .most = v->cache_bytes};
+    return (struct verbs_cache_owner){.api = &v->api,
+                                      .domain = v->domain,
+                                      .user = v->cfg,
+                                      .most = v->cache_bytes,
+                                      .relaxed = v->relaxed};
 }
 
 /* broken: writes of peers may be in flight. */

@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "transport/params.h"
 #include "transport/verbs/verbs.h"
+#include "transport/verbs/verbs_iova.h"
 #include "transport/verbs/verbs_select.h"
 
 enum {
@@ -78,6 +79,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
         {.name = "qps", .min = 1, .max = MULTIRAIL_MAX, .value = &s->qps},
         {.name = "connect", .text = connect, .max = sizeof(connect)},
         {.name = "reconnect", .max = 1, .value = &s->reconnect},
+        {.name = "relaxed_ordering", .max = 1, .value = &s->relaxed_ordering},
         {.name = "cache", .max = CACHE_MAX, .value = &s->cache},
         {.name = "net", .text = net, .max = sizeof(net), .list = true},
         {.name = "all_devices", .max = 1, .value = &s->all_devices},
@@ -97,6 +99,7 @@ trib_status_t trib_verbs_parse(const struct trib_transport_opts *opts,
                                .reach_ms = REACH_MS,
                                .gid = -1,
                                .watch = 1,
+                               .relaxed_ordering = 1,
                                .reconnect = 1,
                                .traffic = {-1, -1, -1, -1, -1, -1, -1}};
     trib_status_t status = trib_params_parse(
@@ -192,6 +195,7 @@ static struct verbs *make(const struct trib_transport_opts *opts,
     trib_ip_endpoint_init(&v->local, opts, "verbs", &s->ways, s->watch != 0);
     v->local.ways.idle = v->idle;
     v->wakeup_fd = v->stop = v->epoll = v->oob.at.fd = v->oob.epoll = -1;
+    v->relaxed = s->relaxed_ordering ? VERBS_RELAXED_ORDERING : 0;
     v->cache_bytes = (size_t)s->cache << 20;
     v->connect = s->connect;
     v->reconnects = s->reconnect != 0;

@@ -301,6 +301,7 @@ struct verbs {
     uint32_t depth; /* limit of posted requests per peer; a power of two */
     uint32_t signal_every;
     uint32_t receives; /* in all */
+    int relaxed; /* VERBS_RELAXED_ORDERING or 0 */
     uint32_t link_receives; /* of each inlet, without an SRQ */
     _Atomic uint32_t inline_bytes; /* that each outlet takes; threads that connect lower
                                     * it */

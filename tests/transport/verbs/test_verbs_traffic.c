@@ -407,3 +407,28 @@ TEST(test_paths, clean, nothing_left)
         pair_close(&pair);
     }
 }
+
+/* Registrations ask for relaxed ordering, if the library can. */
+TEST(test_relaxed_ordering, clean, nothing_left)
+{
+    static const struct {
+        const char *text;
+        bool old;
+        bool asks;
+    } cases[] = {{ALONE, false, true},
+                 {ALONE, true, false},
+                 {ALONE ",relaxed_ordering=1", false, true},
+                 {ALONE ",relaxed_ordering=0", false, false}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        struct pair pair;
+        fake->no_iova2 = cases[i].old;
+        pair_open(&pair, cases[i].text, cases[i].text);
+        assert_ok(pair_write(&pair, 100, 2));
+        expect_arrival(&pair, 1, 2, 100);
+        assert_true(fake->regs > 0);
+        assert_int_equal(fake->relaxed_regs, cases[i].asks ? fake->regs : 0);
+        pair_close(&pair);
+    }
+}
