@@ -56,7 +56,7 @@ struct archive_task {
     uint64_t took_ns; /* time on an archive thread */
     uint64_t number; /* of the file that it writes, if it is admitted */
     bool prepared; /* archive_prepare has queued it, and archive_give has not */
-    bool is_new; /* `number` is not that of a listed file */
+    bool is_new; /* it gets a new file, and replaces no listed one */
     bool admitted; /* there is room for the file, which counts from now on */
     bool noted; /* the file is listed */
     uint64_t removal; /* archive_forget removes the file once it is written; 0: none */

@@ -42,30 +42,24 @@ static uint64_t files_of_others(void)
     return files.rlim_cur > OWN_FILES ? files.rlim_cur - OWN_FILES : 0;
 }
 
-/* Return the open files of all stores, or of one user's stores; user: NULL for all. */
-static uint64_t files_of_stores(const struct server *s, const char *user)
+struct totals {
+    uint64_t files; /* open */
+    uint32_t ended; /* stores that only wait for the disk */
+};
+
+/* Count all stores, or those of one user; user: NULL for all. */
+static struct totals count_stores(const struct server *s, const char *user)
 {
-    uint64_t n = 0;
+    struct totals t = {0};
 
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
-        if (c->store && (!user || strcmp(c->join.user, user) == 0))
-            n += store_job_files(c->store);
+        if (!c->store || (user && strcmp(c->join.user, user) != 0))
+            continue;
+        t.files += store_job_files(c->store);
+        t.ended += store_job_is_empty(c->store);
     }
-    return n;
-}
-
-/* Return the number of stores of a user that only wait for the disk; user: as above. */
-static uint32_t ended_stores(const struct server *s, const char *user)
-{
-    uint32_t n = 0;
-
-    for (int i = 0; i < s->n_clients; i++) {
-        const struct client *c = s->clients[i];
-        if (c->store && (!user || strcmp(c->join.user, user) == 0))
-            n += store_job_is_empty(c->store);
-    }
-    return n;
+    return t;
 }
 
 static bool disk_keeps_up(const struct server *s, const char *user, char *why,
@@ -73,7 +67,7 @@ static bool disk_keeps_up(const struct server *s, const char *user, char *why,
 {
     const uint32_t of_user =
         quotas_is_unnamed(user) ? ENDED_STORES_MAX : ENDED_STORES_MAX / 2;
-    const uint32_t all = ended_stores(s, NULL), own = ended_stores(s, user);
+    const uint32_t all = count_stores(s, NULL).ended, own = count_stores(s, user).ended;
 
     if (all < ENDED_STORES_MAX && own < of_user)
         return true;
@@ -103,8 +97,8 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
                  "a store may have %ju connections here, but has %u ranks: start "
                  "fewer, or raise tribd's limit of open files (LimitNOFILE=)",
                  (uintmax_t)of_store, asked->ranks);
-    else if (files_of_stores(s, asked->user) + more > of_user ||
-             files_of_stores(s, NULL) + more > of_all)
+    else if (count_stores(s, asked->user).files + more > of_user ||
+             count_stores(s, NULL).files + more > of_all)
         snprintf(why, bytes,
                  "stores use all connections that they may use; the remaining open "
                  "files are reserved for other jobs: retry later, or raise tribd's "

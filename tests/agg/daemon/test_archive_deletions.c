@@ -568,8 +568,8 @@ TEST(test_idle)
     hours_fly = false;
 }
 
-/* A run of another job with the same key has ended, and its first snapshot, which
- * replaces that of the earlier job, is still being written. */
+/* Two jobs use one key, one after the other. The second has ended while its first
+ * snapshot is being written over the snapshot of the first. */
 TEST(test_forget_a_job_with_the_key_of_another)
 {
     const _Atomic bool ended = true;

@@ -208,8 +208,8 @@ static int spoil(int peer, bool silent)
     return fd;
 }
 
-/* One peer cannot be reached: the next connect returns the error, a later one tries
- * again. */
+/* If connect_many could not reach a peer, the next connect returns its error. The one
+ * after that makes a new attempt. */
 TEST(test_one_fails, clean, nothing_left)
 {
     enum { BAD = 7 };
@@ -500,7 +500,7 @@ TEST(test_inline_size, clean, nothing_left)
     star_close();
 }
 
-/* What happens while rank 0 connects to all. */
+/* Faults during connect_many of rank 0. */
 enum trouble { DEVICE_FAILS, PORT_FAILS, PEERS_DIE, CONNECTIONS_END, TROUBLES };
 enum { DEAD = 8 }; /* peers 1 to DEAD */
 
