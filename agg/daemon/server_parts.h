@@ -188,6 +188,7 @@ struct store_share {
     const char *user;
     uint32_t ranks;
     bool exists;
+    uint32_t freed; /* open files of stores that the new one replaces */
 };
 
 /**

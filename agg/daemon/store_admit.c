@@ -77,34 +77,66 @@ static bool has_key(const struct client *other, const struct client *c,
            same_token(other->store_join.owner, join->owner);
 }
 
-/* Claim the snapshot key: two stores with one key would overwrite each other's
- * snapshots. Refuse the new store and return false if a store with this key is in use;
- * replace the stores whose ranks are lost. There may be several with one key: an ended
- * store remains until the disk has its last snapshot. */
-static bool take_key(struct server *s, struct client *c,
-                     const struct trib_control_store_join *join)
+/* Return true if ranks use a store with the snapshot key of this request: two stores
+ * with one key would overwrite each other's snapshots. */
+static bool key_is_used(const struct server *s, const struct client *c,
+                        const struct trib_control_store_join *join)
 {
-    bool in_use = false;
+    for (int i = 0; i < s->n_clients; i++)
+        if (has_key(s->clients[i], c, join) && !s->clients[i]->left &&
+            !store_job_is_deserted(s->clients[i]->store))
+            return true;
+    return false;
+}
 
-    if (!s->archive && (join->every_ms || join->every_pushes)) {
-        refuse(s, c, TRIB_ERR_UNSUPPORTED,
-               "snapshots are disabled: set \"snapshots = DIRECTORY\" in tribd.conf "
-               "(or TRIBD_SNAPSHOTS) and restart");
-        return false;
-    }
+/* Return the number of open files of the stores with this key, whose ranks are lost. */
+static uint32_t files_of_key(const struct server *s, const struct client *c,
+                             const struct trib_control_store_join *join)
+{
+    uint32_t files = 0;
+
     for (int i = 0; i < s->n_clients; i++)
-        in_use |= has_key(s->clients[i], c, join) && !s->clients[i]->left &&
-                  !store_job_is_deserted(s->clients[i]->store);
-    if (in_use) {
-        refuse(s, c, TRIB_ERR_BUSY,
-               "a store with the same key is in use: end that run (stopped ranks lose "
-               "it after 5 s), or use another key");
-        return false;
+        if (has_key(s->clients[i], c, join) &&
+            !store_job_is_empty(s->clients[i]->store))
+            files += store_job_files(s->clients[i]->store);
+    return files;
+}
+
+/* End the other stores with this key, whose ranks are lost. There may be several: an
+ * ended store remains until the disk has its last snapshot. Return true if one of them
+ * still holds its place, which is free once its vectors are. */
+static bool replace_others(const struct server *s, const struct client *c,
+                           const struct trib_control_store_join *join)
+{
+    bool holds = false;
+
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *other = s->clients[i];
+        if (other == c || !has_key(other, c, join))
+            continue;
+        store_job_replace(other->store);
+        holds |= !other->freed;
     }
-    for (int i = 0; i < s->n_clients; i++)
-        if (has_key(s->clients[i], c, join))
-            store_job_replace(s->clients[i]->store);
-    return true;
+    return holds;
+}
+
+/* Refuse a new store for lack of what an earlier run with its key holds. That run is
+ * ended, and the rank asks again. */
+static void refuse_full(struct server *s, struct client *c,
+                        const struct trib_control_store_join *join, const char *why)
+{
+    const bool soon = replace_others(s, c, join);
+
+    if (!soon)
+        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
+    refuse(s, c, soon ? TRIB_ERR_BUSY : TRIB_ERR_NO_RESOURCE, why);
+}
+
+/* Refuse a new store that will not get what it lacks when an earlier run ends. */
+static void refuse_for_limit(struct server *s, struct client *c, const char *why)
+{
+    trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
+    refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
 }
 
 /* Refuse a rank that reconnects to an ended store; list its snapshots. */
@@ -174,8 +206,10 @@ static bool make(struct server *s, struct client *c,
     (void)admit_waiting(s);
     trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
     if (a.verdict != TRIB_JOB_ADMIT) {
-        trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
-        refuse(s, c, TRIB_ERR_NO_RESOURCE, a.text);
+        if (a.cause == TRIB_JOB_BY_WAIT)
+            refuse_full(s, c, join, a.text);
+        else
+            refuse_for_limit(s, c, a.text);
         return false;
     }
     c->job = a.id;
@@ -205,20 +239,54 @@ static bool make(struct server *s, struct client *c,
     return true;
 }
 
+/* Return true if a new store may have its files, at the latest once an earlier run with
+ * its key is ended; else refuse it. */
+static bool has_files(struct server *s, struct client *c,
+                      const struct trib_control_store_join *join)
+{
+    char why[TRIB_CONTROL_TEXT_MAX], later[TRIB_CONTROL_TEXT_MAX];
+    struct store_share share = {.user = c->join.user, .ranks = join->ranks};
+
+    if (store_share_allows(s, &share, why, sizeof(why)))
+        return true;
+    share.freed = files_of_key(s, c, join);
+    if (share.freed && store_share_allows(s, &share, later, sizeof(later)))
+        refuse_full(s, c, join, why);
+    else
+        refuse_for_limit(s, c, why);
+    return false;
+}
+
+static void create(struct server *s, struct client *c,
+                   const struct trib_control_store_join *join)
+{
+    if (has_files(s, c, join) && make(s, c, join)) {
+        (void)replace_others(s, c, join);
+        hand_over(s, c, c, join);
+    }
+    server_publish(s);
+}
+
+/* A request that only waits for its key costs no token, because the rank repeats it. */
 static void join_new(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
 {
-    if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
-                                JOINS_AT_ONCE)) {
-        refuse(s, c, TRIB_ERR_NO_RESOURCE,
-               "this user starts too many jobs at once: retry later");
-        return;
-    }
     name_store(c, c->join.job);
     admit_name_user(c, c->join.user);
-    if (take_key(s, c, join) && make(s, c, join))
-        hand_over(s, c, c, join);
-    server_publish(s);
+    if (!s->archive && (join->every_ms || join->every_pushes))
+        refuse(s, c, TRIB_ERR_UNSUPPORTED,
+               "snapshots are disabled: set \"snapshots = DIRECTORY\" in tribd.conf "
+               "(or TRIBD_SNAPSHOTS) and restart");
+    else if (key_is_used(s, c, join))
+        refuse(s, c, TRIB_ERR_BUSY,
+               "a store with the same key is in use: end that run (stopped ranks lose "
+               "it after 5 s), or use another key");
+    else if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
+                                     JOINS_AT_ONCE))
+        refuse(s, c, TRIB_ERR_NO_RESOURCE,
+               "this user starts too many jobs at once: retry later");
+    else
+        create(s, c, join);
 }
 
 void store_admit_join(struct server *s, struct client *c,
@@ -226,16 +294,17 @@ void store_admit_join(struct server *s, struct client *c,
 {
     struct client *holder = find(s, c, join);
     char user[TRIB_JOB_NAME_BYTES], why[TRIB_CONTROL_TEXT_MAX];
-    const struct store_share share = {user, join->ranks, holder};
+    const struct store_share share = {
+        .user = user, .ranks = join->ranks, .exists = true};
 
     admit_name_user(c, user);
     c->asked = true;
     if (!holder && join->again)
         refuse_lost(s, c, join);
-    else if (!store_share_allows(s, &share, why, sizeof(why)))
-        refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
     else if (!holder)
         join_new(s, c, join);
+    else if (!store_share_allows(s, &share, why, sizeof(why)))
+        refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
     else if (!join->again || join->ranks != holder->store_join.ranks)
         refuse(s, c, TRIB_ERR_MISMATCH, "the store exists for other ranks");
     else

@@ -97,8 +97,8 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
                  "a store may have %ju connections here, but has %u ranks: start "
                  "fewer, or raise tribd's limit of open files (LimitNOFILE=)",
                  (uintmax_t)of_store, asked->ranks);
-    else if (count_stores(s, asked->user).files + more > of_user ||
-             count_stores(s, NULL).files + more > of_all)
+    else if (count_stores(s, asked->user).files - asked->freed + more > of_user ||
+             count_stores(s, NULL).files - asked->freed + more > of_all)
         snprintf(why, bytes,
                  "stores use all connections that they may use; the remaining open "
                  "files are reserved for other jobs: retry later, or raise tribd's "

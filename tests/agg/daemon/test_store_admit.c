@@ -2,7 +2,8 @@
 /*
  * Admission of stores: only one store uses a snapshot key, though stores that have
  * ended may still wait for the disk, before or after it in the list of clients. A rank
- * that returns to such a store learns that it has ended.
+ * that returns to such a store learns that it has ended. The next run of a job gets the
+ * place of the earlier one, whose ranks are lost.
  */
 #include "tests/harness/tribtest.h"
 
@@ -73,6 +74,11 @@ bool store_job_is_empty(const struct store_job *job)
     return job->empty;
 }
 
+uint32_t store_job_files(const struct store_job *job)
+{
+    return job->empty ? 1 : 2;
+}
+
 const char *store_job_why(const struct store_job *job)
 {
     (void)job;
@@ -102,14 +108,14 @@ bool admit_waiting(struct server *s)
     return false;
 }
 
+static uint32_t files_taken; /* that a new store lacks */
+
 bool store_share_allows(const struct server *s, const struct store_share *asked,
                         char *why, size_t bytes)
 {
     (void)s;
-    (void)asked;
-    (void)why;
-    (void)bytes;
-    return true;
+    snprintf(why, bytes, "no files");
+    return asked->freed >= files_taken;
 }
 
 void archive_describe(struct archive *archive, const struct archive_key *key,
@@ -141,6 +147,7 @@ void server_publish(struct server *s)
 void server_free_slots(struct server *s, struct client *c)
 {
     (void)trib_jobs_remove(s->jobs, 1, c->job);
+    c->freed = true;
 }
 
 void server_hang_up(struct server *s, struct client *c)
@@ -163,6 +170,12 @@ struct credentials *credentials_hold(struct credentials *credentials)
 void credentials_release(struct credentials *credentials)
 {
     (void)credentials;
+}
+
+void trib_metrics_reason_mt(struct trib_metrics *m, enum trib_service_reason reason)
+{
+    (void)m;
+    (void)reason;
 }
 
 enum { CLIENTS = 3, RUN = 7, NEXT = 8 };
@@ -244,6 +257,86 @@ TEST(test_deserted_key)
     assert_int_equal(answer.kind, 0);
     assert_true(rig.stores[0].ended && rig.stores[1].ended);
     assert_int_equal(rig.clients[CLIENTS - 1].store->present, 1);
+    trib_jobs_destroy(rig.s.jobs);
+}
+
+/* A place for one job. The ranks of the earlier run are lost: its store holds the
+ * place, or open files. */
+static void is_full(struct rig *rig, uint32_t files)
+{
+    const struct trib_jobs_limits most = {1, 1, 1, 1 << 30};
+    const struct trib_jobs_opts jobs = {.service = most, .user = most, .job = most};
+    const struct trib_job_request request = {
+        .name = "job/store", .user = "ana", .weight = 1, .ranks = 1, .slots = 1};
+    struct trib_error err = {0};
+    struct trib_job_answer a;
+
+    rig_open(rig);
+    trib_jobs_destroy(rig->s.jobs);
+    assert_status(trib_jobs_create(&jobs, &err, &rig->s.jobs), TRIB_OK);
+    rig->clients[0].left = rig->clients[0].freed = rig->stores[0].empty = true;
+    if (!files)
+        trib_jobs_submit(rig->s.jobs, 1, &request, &a);
+    rig->clients[1].job = files ? 0 : a.id;
+    files_taken = files;
+}
+
+/* The next run gets the place as soon as that store has ended. */
+TEST(test_deserted_key_without_a_place)
+{
+    for (uint32_t files = 0; files <= 2; files += 2) {
+        struct rig rig;
+        is_full(&rig, files);
+        ask(&rig, NEXT);
+        refused(TRIB_ERR_BUSY, files ? "no files" : "cannot get slots now");
+        assert_true(rig.stores[1].ended);
+        rig.stores[1].empty = true;
+        files_taken = 0;
+        if (!files) { /* the server thread has not noticed it */
+            ask(&rig, NEXT);
+            refused(TRIB_ERR_BUSY, "cannot get slots now");
+        }
+        assert_false(store_admit_sweep(&rig.s, &rig.clients[1]));
+        answer = (struct trib_control){.kind = 0};
+        ask(&rig, NEXT);
+        assert_int_equal(answer.kind, 0);
+        assert_non_null(rig.clients[CLIENTS - 1].store);
+        trib_jobs_destroy(rig.s.jobs);
+    }
+}
+
+/* A store that is refused in any case does not end the earlier run, whose ranks may
+ * come back. */
+TEST(test_deserted_key_in_vain)
+{
+    for (uint32_t files = 0; files <= 3; files += 3) {
+        struct rig rig;
+        is_full(&rig, files);
+        if (!files)
+            trib_jobs_drain(rig.s.jobs, true);
+        ask(&rig, NEXT);
+        refused(TRIB_ERR_NO_RESOURCE, files ? "no files" : "draining");
+        assert_false(rig.stores[1].ended);
+        trib_jobs_destroy(rig.s.jobs);
+    }
+    files_taken = 0;
+}
+
+/* A rank that waits for its key does not use up the requests of its user. */
+TEST(test_key_in_use_again_and_again)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    rig.stores[1].present = 1;
+    for (int i = 0; i <= 2 * JOINS_AT_ONCE; i++) {
+        ask(&rig, NEXT);
+        refused(TRIB_ERR_BUSY, "a store with the same key is in use");
+    }
+    rig.stores[1].present = 0;
+    answer = (struct trib_control){.kind = 0};
+    ask(&rig, NEXT);
+    assert_int_equal(answer.kind, 0);
     trib_jobs_destroy(rig.s.jobs);
 }
 

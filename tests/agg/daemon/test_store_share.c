@@ -11,6 +11,7 @@
 /* Stands for a store. */
 struct store_job {
     bool empty;
+    uint32_t files;
 };
 
 bool store_job_is_empty(const struct store_job *job)
@@ -20,8 +21,7 @@ bool store_job_is_empty(const struct store_job *job)
 
 uint32_t store_job_files(const struct store_job *job)
 {
-    (void)job;
-    return 0;
+    return job->files;
 }
 
 #include "agg/daemon/store_share.c"
@@ -48,7 +48,7 @@ static void add(struct rig *rig, const char *user, struct store_job *store, int 
 
 static bool allows(const struct rig *rig, const char *user, bool exists)
 {
-    const struct store_share asked = {user, 1, exists};
+    const struct store_share asked = {.user = user, .ranks = 1, .exists = exists};
     char why[TRIB_CONTROL_TEXT_MAX] = "";
     const bool well = store_share_allows(&rig->s, &asked, why, sizeof(why));
 
@@ -83,4 +83,20 @@ TEST(test_unnamed_user)
     assert_true(allows(&rig, "key", false));
     add(&rig, "key", &ended, 1);
     assert_false(allows(&rig, "key", false));
+}
+
+/* Files of a store that the new one replaces are available to it. */
+TEST(test_replaced_files)
+{
+    static struct rig rig;
+    struct store_job large = {.files = (uint32_t)(files_of_others() / 2)};
+    struct store_share asked = {.user = "ana", .ranks = 1};
+    char why[TRIB_CONTROL_TEXT_MAX] = "";
+
+    rig.s.clients = rig.list;
+    add(&rig, "ana", &large, 1);
+    assert_false(store_share_allows(&rig.s, &asked, why, sizeof(why)));
+    assert_non_null(strstr(why, "use all connections"));
+    asked.freed = large.files;
+    assert_true(store_share_allows(&rig.s, &asked, why, sizeof(why)));
 }
