@@ -91,8 +91,9 @@ static void *serve(void *arg)
     const bool well = has_ended_well(job);
     stop_more(job, job->n_threads);
     store_thread_end(&job->threads[0]); /* the ranks do not wait for the disk */
-    /* Ranks may continue later. */
-    if (atomic_load(&job->draining) && !well && !atomic_load(&job->end.discards))
+    /* Ranks may continue later. A store that had ended before the shutdown began writes
+     * nothing: an operator may have removed its snapshots since. */
+    if (!atomic_load(&job->end.ended) && !well && !atomic_load(&job->end.discards))
         store_keeper_last(job->keeper);
     /* Other stores of the user may need the memory, and the place of this one, while it
      * waits for the disk. To free the memory takes long, so the server thread does not

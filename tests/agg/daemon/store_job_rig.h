@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "agg/daemon/archive.h"
-#include "agg/daemon/store_job.h"
+#include "agg/daemon/store_job_parts.h"
 #include "agg/store/store_image.h"
 #include "agg/store/store_peer.h"
 #include "base/fd.h"
@@ -22,6 +22,7 @@ static _Atomic bool short_of_memory;
 static _Atomic int keep_ms; /* overrides STORE_JOB_KEEP_MS */
 static _Atomic bool disk_hangs;
 static _Atomic bool copies_hang;
+static _Atomic bool ends_hang; /* the first thread, once the store has ended */
 static _Atomic bool overtakes; /* a push of rank 0 overtakes each restore */
 static _Atomic bool writes_hang; /* so that a snapshot remains with the archive */
 static _Atomic int hung;
@@ -82,6 +83,13 @@ static inline void copy_slowly(const struct trib_store_image *image,
     trib_snapshot_copy(image, about, walk, out);
 }
 
+static inline void rest_slowly(struct store_thread *t)
+{
+    while (atomic_load(&ends_hang))
+        usleep(1000);
+    store_thread_rest(t);
+}
+
 #define trib_snapshot_copy(image, about, walk, out) copy_slowly(image, about, walk, out)
 #define trib_store_peer_create(opts, out) create_peer(opts, out)
 #define archive_is_done(archive, task) is_done(archive, task)
@@ -89,7 +97,9 @@ static inline void copy_slowly(const struct trib_store_image *image,
 #define trib_store_put(table, vector, image, tick, err) \
     put(table, vector, image, tick, err)
 #define STORE_JOB_KEEP_MS (uint64_t) keep_ms
+#define store_thread_rest(t) rest_slowly(t)
 #include "agg/daemon/store_job.c"
+#undef store_thread_rest
 #include "agg/daemon/store_keeper.c"
 #include "agg/daemon/store_thread.c"
 

@@ -243,3 +243,29 @@ TEST(test_forgotten_before_the_end)
     trib_session_free(r.session);
     end_saved(&rig);
 }
+
+/* A store has lost its ranks just before a shutdown. It does not write the snapshots
+ * again that an operator has removed in between. */
+TEST(test_forgotten_before_a_shutdown)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+    uint64_t removal;
+    char text[100];
+
+    begin_saved(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&ends_hang, true);
+    atomic_store(&keep_ms, SOON_MS);
+    trib_session_free(r.session);
+    while (!atomic_load(&rig.job->end.ended))
+        usleep(1000);
+    const bool forgot =
+        archive_forget(rig.archive, "job", text, sizeof(text), &removal);
+    store_job_drain(rig.job);
+    atomic_store(&ends_hang, false);
+    ends(&rig, "its ranks are lost");
+    assert_true(forgot);
+    assert_int_equal(archive_version(rig.archive, &key), 0);
+    end_saved(&rig);
+}
