@@ -21,6 +21,8 @@
 #include "base/time.h"
 #include "base/wait.h"
 
+enum { ASIDE_MOST = 100 }; /* files set aside with one number */
+
 /* Files ---------------------------------------------------------------------------- */
 
 /* Read the head of a file with a snapshot name. */
@@ -77,10 +79,11 @@ static bool ends_with(const char *name, const char *end)
 /* Do not give its number to another file: an operator may rename it back. */
 static void skip_number(struct archive *a, const char *name)
 {
+    static const char older[] = ARCHIVE_SUFFIX ARCHIVE_OLDER;
     char *end;
     const uint64_t number = strtoull(name, &end, 16);
 
-    if (strcmp(end, ARCHIVE_SUFFIX ARCHIVE_OLDER) == 0 && number > a->last_number &&
+    if (strncmp(end, older, sizeof(older) - 1) == 0 && number > a->last_number &&
         number < ARCHIVE_NUMBER_MAX)
         a->last_number = number;
 }
@@ -142,16 +145,33 @@ static int compare_files(const void *left, const void *right)
     return x->number < y->number ? 1 : -1;
 }
 
-/* Rename a file so that later starts ignore it, unless another one was set aside with
- * its number. */
+/* Rename a file to "<name>.older", or, if files were set aside with its number before,
+ * to "<name>.older.1" and so on. */
+static bool rename_aside(const struct archive *a, uint64_t number,
+                         char aside[ARCHIVE_NAME_BYTES])
+{
+    char name[ARCHIVE_NAME_BYTES], more[ARCHIVE_NAME_BYTES] = ARCHIVE_OLDER;
+    bool done = false;
+
+    archive_name_file(name, number, "");
+    for (int i = 1; !done && i <= ASIDE_MOST; i++) {
+        archive_name_file(aside, number, more);
+        done = archive_rename(a, name, aside);
+        if (!done && errno != EEXIST)
+            return false;
+        snprintf(more, sizeof(more), "%s.%d", ARCHIVE_OLDER, i);
+    }
+    return done;
+}
+
+/* Rename a file so that later starts ignore it: they would use it if the newer one was
+ * removed. */
 static void set_aside(struct archive *a, const struct archive_file *f, uint64_t newer)
 {
-    char name[ARCHIVE_NAME_BYTES], aside[ARCHIVE_NAME_BYTES];
+    char aside[ARCHIVE_NAME_BYTES];
 
-    archive_name_file(name, f->number, "");
-    archive_name_file(aside, f->number, ARCHIVE_OLDER);
-    if (!archive_rename(a, name, aside)) {
-        memcpy(aside, name, sizeof(aside));
+    if (!rename_aside(a, f->number, aside)) {
+        archive_name_file(aside, f->number, "");
         a->n_other++;
         a->other_bytes += archive_on_disk(a, f->bytes);
     }

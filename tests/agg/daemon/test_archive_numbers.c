@@ -100,6 +100,8 @@ TEST(test_two_files_set_aside_with_one_number)
     static const char *const copied = "0000000000000002.snapshot";
     static const char *const aside = "0000000000000002.snapshot" ARCHIVE_OLDER;
     struct rig rig;
+    uint64_t removal;
+    char say[100];
 
     rig_open(&rig);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
@@ -112,8 +114,16 @@ TEST(test_two_files_set_aside_with_one_number)
     assert_int_equal(linkat(at, "0000000000000001.snapshot", at, copied, 0), 0);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     assert_int_equal(inode(&rig, aside), first);
-    assert_true(inode(&rig, copied) != 0);
     assert_int_equal(load(&rig, "ana"), 1);
+    /* Nor is the second file used after the first one is removed. */
+    assert_true(archive_forget(rig.archive, "ana/job", say, sizeof(say), &removal));
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    assert_int_equal(load(&rig, "ana"), UINT64_MAX);
+    assert_int_equal(files(&rig), 2);
+    assert_int_equal(inode(&rig, aside), first);
+    assert_true(inode(&rig, "0000000000000002.snapshot" ARCHIVE_OLDER ".1") != 0);
+    save(&rig, "cat");
+    assert_true(inode(&rig, "0000000000000003.snapshot") != 0);
     rig_close(&rig);
 }
 
