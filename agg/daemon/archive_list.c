@@ -366,10 +366,11 @@ static bool is_chosen_file(const struct archive_file *f, const struct choice *ch
     return is_chosen(f->about.user, f->about.job, f->about.name, choice);
 }
 
-/* Return true for a chosen write of a store that has ended. */
+/* Return true for a chosen write of a store that has ended, unless an earlier command
+ * removes it already. */
 static bool is_chosen_task(const struct archive_task *task, const struct choice *choice)
 {
-    return task && task->writes && task->job && task->ended &&
+    return task && task->writes && task->job && !task->removal && task->ended &&
            atomic_load(task->ended) &&
            is_chosen(task->key.user, task->job, task->key.name, choice);
 }

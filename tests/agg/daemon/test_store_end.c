@@ -150,8 +150,8 @@ TEST(test_forgotten_after_the_end)
         const bool lost = how & 1, first = how & 2;
         struct rig rig = {.folder = ""};
         struct rank r;
-        uint64_t removal;
-        char text[100];
+        uint64_t removal, none;
+        char text[100], again[100];
         begin_saved(&rig, &r);
         say_push(&r, TRIB_CONTROL_PUSH, 2);
         if (first)
@@ -172,11 +172,14 @@ TEST(test_forgotten_after_the_end)
         assert_false(archive_forget(rig.archive, "jo", text, sizeof(text), &removal));
         const bool forgot =
             archive_forget(rig.archive, "job", text, sizeof(text), &removal);
+        const bool twice =
+            archive_forget(rig.archive, "job", again, sizeof(again), &none);
         usleep(20000);
         const bool early = archive_is_deleted(rig.archive, removal);
         atomic_store(&writes_hang, false);
         ends(&rig, lost ? "its ranks are lost" : "kicked");
         assert_true(forgot);
+        assert_false(twice); /* as for a snapshot that is not deleted yet */
         assert_string_equal(text, "1 snapshot removed");
         assert_false(early);
         await_version(&rig, UINT64_MAX);
