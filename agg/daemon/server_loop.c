@@ -208,7 +208,7 @@ static void sweep_clients(struct server *s)
             step_aggregator(s, c);
         if (c->aggregator && c->session)
             lend_slots(s, c);
-        if (c->store && store_admit_sweep(s, c))
+        if (c->store && store_admit_sweep(s, c, &changed))
             c->store = NULL;
         if (!is_gone(c))
             continue;

@@ -200,8 +200,9 @@ struct store_share {
 bool store_share_allows(const struct server *s, const struct store_share *asked,
                         char *why, size_t bytes);
 
-/** store_admit_sweep - maintain a client's store; true: it has ended and was freed. */
-bool store_admit_sweep(struct server *s, struct client *c);
+/** store_admit_sweep - maintain a client's store; true: it has ended and was freed.
+ * *changed: set if the caller must call server_publish, once for all stores. */
+bool store_admit_sweep(struct server *s, struct client *c, bool *changed);
 
 /** admit_name_user - return the authenticated user of a client. */
 void admit_name_user(const struct client *c, char out[TRIB_JOB_NAME_BYTES]);

@@ -311,14 +311,14 @@ void store_admit_join(struct server *s, struct client *c,
         hand_over(s, c, holder, join);
 }
 
-bool store_admit_sweep(struct server *s, struct client *c)
+bool store_admit_sweep(struct server *s, struct client *c, bool *changed)
 {
     const bool over = store_job_reap(c->store);
     const uint64_t bytes = trib_quota_held_mt(&c->quota);
 
     if (!over && bytes != c->store_bytes) {
         c->store_bytes = bytes;
-        server_publish(s);
+        *changed = true;
     }
     if (!over && store_job_is_empty(c->store)) {
         c->left = true;

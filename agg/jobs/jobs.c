@@ -92,12 +92,20 @@ struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
     return view;
 }
 
+/* Entries are in order of arrival, and so of their numbers. */
 struct trib_jobs_entry *trib_jobs_find(const struct trib_jobs *jobs, uint64_t id)
 {
-    for (uint32_t i = 0; i < jobs->n; i++)
-        if (jobs->entries[i].job.id == id)
-            return &jobs->entries[i];
-    return NULL;
+    uint32_t low = 0, high = jobs->n;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (jobs->entries[middle].job.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < jobs->n && jobs->entries[low].job.id == id ? &jobs->entries[low]
+                                                            : NULL;
 }
 
 /* --- accounts --- */
@@ -223,17 +231,13 @@ void trib_jobs_drain(struct trib_jobs *jobs, bool drain)
 uint32_t trib_jobs_weight(const struct trib_jobs *jobs, uint64_t id)
 {
     const struct trib_jobs_entry *e = trib_jobs_find(jobs, id);
-    uint64_t sum = 0;
 
     if (!e || e->job.state != TRIB_JOB_ADMITTED)
         return 0;
-    for (uint32_t i = 0; i < jobs->n; i++)
-        if (jobs->entries[i].account == e->account &&
-            jobs->entries[i].job.state == TRIB_JOB_ADMITTED)
-            sum += jobs->entries[i].job.weight;
-    assert(sum);
+    const struct trib_jobs_account *account = &jobs->accounts[e->account];
+    assert(account->job_weights >= e->job.weight);
     /* In units of 1/1024, so that a small weight among many is not rounded to 0. */
-    uint64_t weight =
-        (uint64_t)jobs->accounts[e->account].weight * e->job.weight * 1024 / sum;
+    const uint64_t weight =
+        (uint64_t)account->weight * e->job.weight * 1024 / account->job_weights;
     return weight ? (uint32_t)weight : 1;
 }

@@ -22,6 +22,7 @@ static void hold(struct trib_jobs *jobs, struct trib_jobs_entry *e, uint64_t now
         both[i]->slots += slots;
     }
     e->job.state = TRIB_JOB_ADMITTED;
+    jobs->accounts[e->account].job_weights += e->job.weight;
     e->job.slots = slots;
     trib_quota_add_mt(&jobs->accounts[e->account].quota, trib_job_fixed_bytes(&e->job));
     e->job.deadline_ns = 0;
@@ -38,6 +39,8 @@ static void remove_entry(struct trib_jobs *jobs, uint64_t now_ns,
     bool queued = e->job.state == TRIB_JOB_QUEUED;
 
     trib_jobs_set_lent(jobs, e, false);
+    if (e->job.state == TRIB_JOB_ADMITTED)
+        jobs->accounts[e->account].job_weights -= e->job.weight;
     if (!queued)
         trib_jobs_charge(jobs, now_ns, e);
     for (int i = 0; i < 2; i++) {
@@ -304,6 +307,7 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
         break;
     case TRIB_JOB_ADMITTED:
         e->job.state = TRIB_JOB_DRAINING;
+        jobs->accounts[e->account].job_weights -= e->job.weight;
         trib_jobs_set_lent(jobs, e, false);
         e->job.since_ns = now_ns;
         e->job.deadline_ns = deadline_ns;

@@ -17,6 +17,7 @@ struct trib_jobs_account {
     struct trib_quota quota;
     double served; /* charges of ended jobs: share of the service × s / weight */
     double hold_s; /* mean holding time of its jobs */
+    uint64_t job_weights; /* sum of its admitted jobs */
     bool waiting; /* has a queued job, and its limits allow the first */
     /* Valid during one pass over the queue: */
     bool seen; /* its first queued job was visited */

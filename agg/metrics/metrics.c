@@ -285,26 +285,47 @@ static void add_writer(struct trib_job_view *view, const struct trib_metrics_wri
     add_operation(view, w);
 }
 
-static bool view_job(const struct trib_metrics *m, const struct trib_job *job,
-                     uint64_t now_ns, struct trib_job_view *out)
+/* Return the row of a job; NULL: none. Rows are in order of the jobs' numbers. */
+static struct trib_job_view *row_of(const struct trib_service_view *view, uint64_t id)
 {
-    const struct place *p = m->places;
+    uint32_t low = 0, high = view->n;
 
-    *out = (struct trib_job_view){.job = *job, .operation = {.waits_for = -1}};
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (view->jobs[middle].job.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < view->n && view->jobs[low].job.id == id ? &view->jobs[low] : NULL;
+}
+
+/* Fill in the rows of all jobs, each with its counts and its places. */
+static bool view_jobs(const struct trib_metrics *m, uint64_t now_ns,
+                      struct trib_service_view *out)
+{
+    struct trib_job_view *row;
+
+    for (; out->n < m->n; out->n++)
+        out->jobs[out->n] = (struct trib_job_view){.job = m->jobs[out->n],
+                                                   .operation = {.waits_for = -1}};
     for (const struct trib_metrics_writer *w = m->writers; w; w = w->next)
-        if (w->id == job->id)
-            add_writer(out, w);
-    out->stuck = out->operation.phase != TRIB_PHASE_IDLE &&
-                 now_ns > out->operation.moved_ns &&
-                 now_ns - out->operation.moved_ns >= m->opts.stuck_ns;
-    while (p && p->id != job->id)
-        p = p->next;
-    if (!p)
-        return true;
-    out->place = malloc(sizeof(*out->place));
-    if (out->place)
-        *out->place = p->place;
-    return out->place;
+        if ((row = row_of(out, w->id)))
+            add_writer(row, w);
+    for (uint32_t i = 0; i < out->n; i++) {
+        const struct trib_operation *o = &out->jobs[i].operation;
+        out->jobs[i].stuck = o->phase != TRIB_PHASE_IDLE && now_ns > o->moved_ns &&
+                             now_ns - o->moved_ns >= m->opts.stuck_ns;
+    }
+    for (const struct place *p = m->places; p; p = p->next) {
+        if (!(row = row_of(out, p->id)))
+            continue;
+        row->place = malloc(sizeof(*row->place));
+        if (!row->place)
+            return false;
+        *row->place = p->place;
+    }
+    return true;
 }
 
 /* The caller holds the lock. */
@@ -324,14 +345,7 @@ static bool view_all(struct trib_metrics *m, uint64_t now_ns,
         add_times(out->times, w);
     }
     out->jobs = calloc(m->n ? m->n : 1, sizeof(*out->jobs));
-    if (!out->jobs)
-        return false;
-    for (; out->n < m->n; out->n++)
-        if (!view_job(m, &m->jobs[out->n], now_ns, &out->jobs[out->n])) {
-            out->n++; /* so that the partial job is freed */
-            return false;
-        }
-    return true;
+    return out->jobs && view_jobs(m, now_ns, out);
 }
 
 trib_status_t trib_metrics_view_mt(struct trib_metrics *m, uint64_t now_ns,

@@ -285,6 +285,7 @@ static void is_full(struct rig *rig, uint32_t files)
 TEST(test_deserted_key_without_a_place)
 {
     for (uint32_t files = 0; files <= 2; files += 2) {
+        bool changed = false;
         struct rig rig;
         is_full(&rig, files);
         ask(&rig, NEXT);
@@ -296,7 +297,7 @@ TEST(test_deserted_key_without_a_place)
             ask(&rig, NEXT);
             refused(TRIB_ERR_BUSY, "cannot get slots now");
         }
-        assert_false(store_admit_sweep(&rig.s, &rig.clients[1]));
+        assert_false(store_admit_sweep(&rig.s, &rig.clients[1], &changed));
         answer = (struct trib_control){.kind = 0};
         ask(&rig, NEXT);
         assert_int_equal(answer.kind, 0);
@@ -357,6 +358,7 @@ TEST(test_return_to_an_ended_store)
 /* It waits for the disk, and holds no place for which other jobs wait. */
 TEST(test_empty_store)
 {
+    bool changed = false;
     struct rig rig;
 
     rig_open(&rig);
@@ -364,11 +366,11 @@ TEST(test_empty_store)
     ask(&rig, NEXT);
     struct client *c = &rig.clients[CLIENTS - 1];
     assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 1);
-    assert_false(store_admit_sweep(&rig.s, c));
+    assert_false(store_admit_sweep(&rig.s, c, &changed));
     assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 1);
     assert_false(c->left);
     c->store->empty = true;
-    assert_false(store_admit_sweep(&rig.s, c));
+    assert_false(store_admit_sweep(&rig.s, c, &changed));
     assert_int_equal(trib_jobs_view(rig.s.jobs).held.jobs, 0);
     assert_true(c->left);
     trib_jobs_destroy(rig.s.jobs);
