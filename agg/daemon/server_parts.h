@@ -200,6 +200,9 @@ struct store_share {
 bool store_share_allows(const struct server *s, const struct store_share *asked,
                         char *why, size_t bytes);
 
+/** store_share_threads - return the number of threads of a new store. */
+uint32_t store_share_threads(const struct server *s, const struct store_share *asked);
+
 /** store_admit_sweep - maintain a client's store; true: it has ended and was freed.
  * *changed: set if the caller must call server_publish, once for all stores. */
 bool store_admit_sweep(struct server *s, struct client *c, bool *changed);

@@ -132,7 +132,7 @@ static void refuse_full(struct server *s, struct client *c,
     refuse(s, c, soon ? TRIB_ERR_BUSY : TRIB_ERR_NO_RESOURCE, why);
 }
 
-/* Refuse a new store that will not get what it lacks when an earlier run ends. */
+/* Refuse a new store for a limit which the end of an earlier run does not change. */
 static void refuse_for_limit(struct server *s, struct client *c, const char *why)
 {
     trib_metrics_reason_mt(s->metrics, TRIB_REFUSED_FOR_LIMIT);
@@ -199,6 +199,7 @@ static bool make(struct server *s, struct client *c,
                                        .ranks = join->ranks,
                                        .slots = 1,
                                        .rank_bytes = STORE_JOB_RANK_BYTES};
+    const struct store_share share = {.user = c->join.user, .ranks = join->ranks};
     struct trib_job_answer a;
     struct trib_error err = {0};
 
@@ -215,7 +216,7 @@ static bool make(struct server *s, struct client *c,
     c->job = a.id;
     trib_jobs_quota(s->jobs, c->job, &c->quota);
     const struct store_job_opts opts = {.ranks = join->ranks,
-                                        .threads = (uint32_t)s->n_workers,
+                                        .threads = store_share_threads(s, &share),
                                         .quota = &c->quota,
                                         .metrics = s->metrics,
                                         .id = c->job,

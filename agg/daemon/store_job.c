@@ -292,6 +292,11 @@ uint32_t store_job_files(const struct store_job *job)
     return trib_max(atomic_load(&job->present), job->opts.ranks) + job->n_threads;
 }
 
+uint32_t store_job_threads(const struct store_job *job)
+{
+    return store_job_is_empty(job) ? 1 : job->n_threads;
+}
+
 bool store_job_is_deserted(const struct store_job *job)
 {
     return atomic_load(&job->present) == 0;

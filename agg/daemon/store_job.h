@@ -96,6 +96,10 @@ bool store_job_is_empty(const struct store_job *job);
  * empty, of all its ranks, present or not. */
 uint32_t store_job_files(const struct store_job *job);
 
+/** store_job_threads - return the number of its threads, without the one that copies
+ * vectors for snapshots. */
+uint32_t store_job_threads(const struct store_job *job);
+
 /** store_job_is_deserted - return true if no rank is connected. */
 bool store_job_is_deserted(const struct store_job *job);
 

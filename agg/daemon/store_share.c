@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits on open files of stores: each rank of a store is a connection, and stores of
- * one tenant must leave descriptors for connections of others.
+ * Limits on open files and threads of stores, so that one tenant's stores do not
+ * exclude other jobs.
+ *
+ * Open files: each rank of a store is a connection.
  *
  *     all descriptors, minus tribd's own    1
  *     connections of all stores             3/4
@@ -11,6 +13,11 @@
  * A store counts with all its ranks from its creation, so none of them is refused
  * later. The connection of a rank that comes back counts while its lost one is still
  * open: for these, the limits of all stores and of one user are 1/8 higher.
+ *
+ * Threads: a store has one per worker. Other jobs start threads, too, and TasksMax=
+ * limits all. If stores have THREADS_MAX threads, a new store has only one. One user's
+ * stores may have half as many if the method has user names. A single thread is enough
+ * for a store when many of them run.
  *
  * A store that has ended is no longer a job, but keeps a client and a thread while it
  * waits for the disk. If the disk hangs, there may be ENDED_STORES_MAX of them before
@@ -29,7 +36,8 @@ enum {
     EIGHTHS_ALL = 6,
     EIGHTHS_USER = 4,
     EIGHTHS_STORE = 3,
-    EIGHTHS_BACK = 1
+    EIGHTHS_BACK = 1,
+    THREADS_MAX = 4096, /* half of TasksMax= in tribd.service */
 };
 
 /* Return the descriptors available to clients. The limit may change at run time. */
@@ -44,6 +52,7 @@ static uint64_t files_of_others(void)
 
 struct totals {
     uint64_t files; /* open */
+    uint64_t threads;
     uint32_t ended; /* stores that only wait for the disk */
 };
 
@@ -57,6 +66,7 @@ static struct totals count_stores(const struct server *s, const char *user)
         if (!c->store || (user && strcmp(c->join.user, user) != 0))
             continue;
         t.files += store_job_files(c->store);
+        t.threads += store_job_threads(c->store);
         t.ended += store_job_is_empty(c->store);
     }
     return t;
@@ -106,4 +116,17 @@ bool store_share_allows(const struct server *s, const struct store_share *asked,
     else
         return asked->exists || disk_keeps_up(s, asked->user, why, bytes);
     return false;
+}
+
+uint32_t store_share_threads(const struct server *s, const struct store_share *asked)
+{
+    const uint32_t most = (uint32_t)trib_min(asked->ranks, (uint64_t)s->n_workers);
+    const uint32_t of_user =
+        quotas_is_unnamed(asked->user) ? THREADS_MAX : THREADS_MAX / 2;
+
+    assert(most > 0);
+    return count_stores(s, NULL).threads + most <= THREADS_MAX &&
+                   count_stores(s, asked->user).threads + most <= of_user
+               ? most
+               : 1;
 }

@@ -3,6 +3,9 @@
  * The disk of the snapshots hangs, and stores that have ended wait for it. At a limit
  * tribd refuses new stores, so that these do not occupy all places for jobs: 519 runs
  * of one user were enough when jobs was 4. One user has half of that limit.
+ *
+ * Stores also leave threads to other jobs: with 64 workers, 128 stores of 64 ranks had
+ * 8192 threads, all that tribd.service allows.
  */
 #include "tests/harness/tribtest.h"
 
@@ -11,7 +14,7 @@
 /* Stands for a store. */
 struct store_job {
     bool empty;
-    uint32_t files;
+    uint32_t files, threads;
 };
 
 bool store_job_is_empty(const struct store_job *job)
@@ -22,6 +25,11 @@ bool store_job_is_empty(const struct store_job *job)
 uint32_t store_job_files(const struct store_job *job)
 {
     return job->files;
+}
+
+uint32_t store_job_threads(const struct store_job *job)
+{
+    return job->threads;
 }
 
 #include "agg/daemon/store_share.c"
@@ -99,4 +107,27 @@ TEST(test_replaced_files)
     assert_non_null(strstr(why, "use all connections"));
     asked.freed = large.files;
     assert_true(store_share_allows(&rig.s, &asked, why, sizeof(why)));
+}
+
+TEST(test_threads)
+{
+    static struct rig rig;
+    struct store_job large = {.threads = 64};
+    const struct store_share ana = {.user = "ana", .ranks = 64};
+    const struct store_share small = {.user = "bob", .ranks = 3};
+    const struct store_share key = {.user = "key", .ranks = 64};
+
+    rig.s.clients = rig.list;
+    rig.s.n_workers = 64;
+    add(&rig, "ana", &large, THREADS_MAX / 64 / 2 - 1);
+    assert_int_equal(store_share_threads(&rig.s, &ana), 64);
+    assert_int_equal(store_share_threads(&rig.s, &small), 3);
+    add(&rig, "ana", &large, 1);
+    assert_int_equal(store_share_threads(&rig.s, &ana), 1);
+    assert_int_equal(store_share_threads(&rig.s, &small), 3);
+    add(&rig, "key", &large, THREADS_MAX / 64 / 2 - 1);
+    assert_int_equal(store_share_threads(&rig.s, &key), 64);
+    add(&rig, "key", &large, 1);
+    assert_int_equal(store_share_threads(&rig.s, &key), 1);
+    assert_int_equal(store_share_threads(&rig.s, &small), 1);
 }
