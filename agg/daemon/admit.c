@@ -195,6 +195,14 @@ void admit_join(struct server *s, struct client *c,
     c->join_bucket = admit_join_bucket(s, c);
 }
 
+void admit_refuse_waiting(struct server *s, struct client *c)
+{
+    assert(c->asked_ns && !c->job);
+    c->asked_ns = 0;
+    refuse(s, c, TRIB_REFUSED_FOR_QUEUE,
+           "too many requests of this user wait already: retry later");
+}
+
 /* Submit JOINs whose token bucket allows it, oldest first. */
 void admit_due(struct server *s)
 {

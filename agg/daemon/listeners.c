@@ -5,7 +5,9 @@
  * At most UNAUTHENTICATED_MAX connections may be unauthenticated (base/acceptor.h). An
  * address may have UNAUTHENTICATED_PER_SOURCE connections. Beyond
  * these, its oldest is evicted after UNAUTHENTICATED_MS, which is many times the
- * duration of a handshake. A job keeps its place once authenticated.
+ * duration of a handshake. Once authenticated, a job keeps its place, unless all are in
+ * use while its user has many connections without a request, or with requests that wait
+ * because the user sent too many.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 
 #include "agg/daemon/server_parts.h"
 #include "base/fd.h"
+#include "base/minmax.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
 
@@ -54,11 +57,18 @@ void listener_log_end(struct server *s, struct client *c)
              trib_error_text(&c->err), server_from(c), others);
 }
 
-/* The acceptor removes a client that has not authenticated. */
-static void send_away(struct server *s, struct client *c)
+static void free_place(struct server *s, const struct client *c)
 {
     int i = 0;
 
+    while (s->clients[i] != c)
+        i++;
+    server_free_client(s, i);
+}
+
+/* The acceptor removes a client that has not authenticated. */
+static void send_away(struct server *s, struct client *c)
+{
     assert(c->session);
     server_event(s, TRIB_SERVICE_COUNTS_EVICTED);
     (void)trib_session_end(
@@ -68,9 +78,7 @@ static void send_away(struct server *s, struct client *c)
         c->proven ? "had not sent a request" : "had not authenticated");
     listener_log_end(s, c);
     server_hang_up(s, c);
-    while (s->clients[i] != c)
-        i++;
-    server_free_client(s, i);
+    free_place(s, c);
 }
 
 static enum trib_pending_fate finish(void *owner, struct trib_pending *p,
@@ -82,30 +90,60 @@ static enum trib_pending_fate finish(void *owner, struct trib_pending *p,
     return TRIB_PENDING_TAKEN;
 }
 
-/* Evict an unauthenticated client, or else the oldest authenticated one that has not
- * sent a JOIN; false: all others have jobs. */
-static bool evict(struct server *s)
-{
-    struct client *oldest = NULL;
+/* Authenticated clients without a job. */
+struct crowd {
+    struct client *idle; /* the oldest that has not sent a JOIN */
+    struct client *waiting; /* the newest whose JOIN waits for its token, of the user
+                             * with most of them */
+    uint32_t n_idle, n_waiting; /* all; of that user */
+};
 
-    if (trib_acceptor_evict(&s->acceptor))
-        return true;
+static struct crowd find_crowd(const struct server *s)
+{
+    uint32_t waiting[JOIN_USERS] = {0};
+    struct crowd crowd = {.idle = NULL};
+
+    for (int i = 0; i < s->n_clients; i++)
+        if (s->clients[i]->session && s->clients[i]->asked_ns)
+            waiting[s->clients[i]->join_bucket - s->join_buckets]++;
     for (int i = 0; i < s->n_clients; i++) {
         struct client *c = s->clients[i];
-        if (c->session && c->proven && !c->asked &&
-            (!oldest || c->base.since < oldest->base.since))
-            oldest = c;
+        const bool is_idle = c->session && c->proven && !c->asked;
+        crowd.n_idle += is_idle;
+        if (is_idle && (!crowd.idle || c->base.since < crowd.idle->base.since))
+            crowd.idle = c;
+        if (!c->session || !c->asked_ns)
+            continue;
+        const uint32_t n = waiting[c->join_bucket - s->join_buckets];
+        if (n > crowd.n_waiting ||
+            (n == crowd.n_waiting && c->asked_ns > crowd.waiting->asked_ns))
+            crowd.waiting = c;
+        crowd.n_waiting = trib_max(crowd.n_waiting, n);
     }
-    if (oldest)
-        send_away(s, oldest);
-    return oldest;
+    return crowd;
+}
+
+/* Evict an authenticated client without a job; false: there is none. */
+static bool evict_authenticated(struct server *s)
+{
+    const struct crowd crowd = find_crowd(s);
+
+    if (crowd.n_idle > crowd.n_waiting) {
+        send_away(s, crowd.idle);
+    } else if (crowd.waiting) {
+        admit_refuse_waiting(s, crowd.waiting);
+        free_place(s, crowd.waiting);
+    }
+    return crowd.idle || crowd.waiting;
 }
 
 static struct trib_pending *admit(void *owner, int fd, const uint8_t ip[16])
 {
     static const unsigned unheard = UNHEARD_MS;
     struct server *s = owner;
-    const bool fits = s->n_clients < s->n_clients_max || evict(s);
+    /* Unauthenticated clients have places of their own, and jobs have theirs. */
+    const bool fits = s->n_clients < s->n_clients_max || evict_authenticated(s) ||
+                      trib_acceptor_evict(&s->acceptor);
     struct client *c = calloc(1, sizeof(*c));
 
     (void)ip;
@@ -145,7 +183,7 @@ static bool starved(void *owner, int listener)
 {
     struct server *s = owner;
 
-    if (evict(s))
+    if (trib_acceptor_evict(&s->acceptor) || evict_authenticated(s))
         return true;
     if (s->spare_fd >= 0)
         close(s->spare_fd);

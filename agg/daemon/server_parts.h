@@ -175,6 +175,9 @@ void admit_join(struct server *s, struct client *c,
 /** admit_due - submit JOINs whose token bucket allows it, oldest first. */
 void admit_due(struct server *s);
 
+/** admit_refuse_waiting - refuse a JOIN that waits for its token. */
+void admit_refuse_waiting(struct server *s, struct client *c);
+
 /** admit_waiting - answer jobs whose state has changed with time; false: none. */
 bool admit_waiting(struct server *s);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * What one user leaves to others.
+ *
  * The disk of the snapshots hangs, and stores that have ended wait for it. At a limit
  * tribd refuses new stores, so that these do not occupy all places for jobs: 519 runs
  * of one user were enough when jobs was 4. One user has half of that limit.
@@ -32,6 +34,45 @@ uint32_t store_job_threads(const struct store_job *job)
     return job->threads;
 }
 
+void server_event(struct server *s, enum trib_service_counter c)
+{
+    (void)s;
+    (void)c;
+}
+
+const char *server_from(struct client *c)
+{
+    (void)c;
+    return "here";
+}
+
+static const struct client *refused; /* a JOIN that waited */
+
+void admit_refuse_waiting(struct server *s, struct client *c)
+{
+    (void)s;
+    refused = c;
+}
+
+void server_hang_up(struct server *s, struct client *c)
+{
+    (void)s;
+    (void)c;
+}
+
+void server_free_client(struct server *s, int i)
+{
+    s->clients[i] = s->clients[--s->n_clients];
+}
+
+struct credentials *credentials_hold(struct credentials *credentials)
+{
+    return credentials;
+}
+
+#define trib_session_end(session, ...) ((void)(session), TRIB_ERR_NO_RESOURCE)
+#include "agg/daemon/listeners.c"
+#undef trib_session_end
 #include "agg/daemon/store_share.c"
 
 enum { CLIENTS = ENDED_STORES_MAX + 1 };
@@ -130,4 +171,48 @@ TEST(test_threads)
     add(&rig, "key", &large, 1);
     assert_int_equal(store_share_threads(&rig.s, &key), 1);
     assert_int_equal(store_share_threads(&rig.s, &small), 1);
+}
+
+/* Add n connections of a user: authenticated ones, or JOINs that wait. */
+static void connect_as(struct rig *rig, int bucket, bool waits, int n)
+{
+    static int session;
+    static uint64_t now_ns = 1;
+
+    for (int i = 0; i < n; i++) {
+        struct client *c = &rig->clients[CLIENTS - now_ns];
+        *c = (struct client){.session = (struct trib_session *)(void *)&session,
+                             .proven = true,
+                             .asked = waits,
+                             .asked_ns = waits ? now_ns : 0,
+                             .join_bucket = &rig->s.join_buckets[bucket],
+                             .base = {.since = now_ns}};
+        rig->list[rig->s.n_clients++] = c;
+        now_ns++;
+    }
+}
+
+/* All places are in use: 1536 requests of one user, which it may only send 20 times a
+ * second, kept all others out. The user with most of them loses the newest. */
+TEST(test_places)
+{
+    static struct rig rig;
+
+    trib_log_init(&rig.s.log, TRIB_LOG_ERROR, NULL, NULL);
+    rig.s.clients = rig.list;
+    add(&rig, "ana", &running, 5);
+    assert_false(evict_authenticated(&rig.s));
+    connect_as(&rig, 1, true, 3);
+    connect_as(&rig, 2, true, 2);
+    connect_as(&rig, 3, false, 1);
+    assert_true(evict_authenticated(&rig.s));
+    assert_ptr_equal(refused,
+                     &rig.clients[CLIENTS - 3]); /* the third of the first user */
+    assert_int_equal(rig.s.n_clients, 10);
+    refused = NULL;
+    connect_as(&rig, 3, false, 2);
+    assert_true(evict_authenticated(&rig.s)); /* the first of those without a request */
+    assert_null(refused);
+    for (int i = 0; i < rig.s.n_clients; i++)
+        assert_ptr_not_equal(rig.list[i], &rig.clients[CLIENTS - 6]);
 }
