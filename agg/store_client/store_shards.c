@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
 #include "agg/store_client/rank_store.h"
 #include "base/minmax.h"
@@ -177,17 +176,19 @@ static void log_reconnected(const struct trib_store *store, int shard)
  * tribd may read the goodbyes of its ranks later than this request. */
 static trib_status_t join_after(struct trib_store *store, int shard, uint64_t until)
 {
-    long pause_ms = LEAVING_PAUSE_MS;
+    int pause_ms = LEAVING_PAUSE_MS;
     trib_status_t st = TRIB_ERR_BUSY;
     bool cut;
 
     while (st == TRIB_ERR_BUSY && !trib_deadline_passed(until)) {
-        const long ms = (long)trib_min(pause_ms, trib_deadline_left_ms(until));
+        const int ms = trib_min(pause_ms, trib_deadline_left_ms(until));
         trib_store_unlock(store);
-        nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+        const bool slept = trib_idle_sleep(&store->idle, (uint64_t)ms * 1000000);
         pause_ms = pause_ms < LEAVING_PAUSE_MAX ? 2 * pause_ms : LEAVING_PAUSE_MAX;
         trib_store_lock(store);
         trib_error_clear(&store->err);
+        if (!slept)
+            return trib_store_lost(store, shard, TRIB_ERR_ABORTED);
         st = connect_again(store, shard, false, &cut);
     }
     return st;

@@ -138,6 +138,42 @@ static int key_in_use(struct ranks_self *self)
     return 0;
 }
 
+struct idle_calls {
+    int n, most;
+};
+
+static int count_idle(void *arg)
+{
+    struct idle_calls *calls = arg;
+
+    return ++calls->n >= calls->most;
+}
+
+/* While it waits, it calls the idle function, which may end the wait. */
+static int key_in_use_idle(struct ranks_self *self)
+{
+    struct idle_calls calls = {0, INT32_MAX};
+    trib_store_opts_t o = sized(trib_store_opts_t, .key = KEY);
+    trib_store_t *second = NULL;
+
+    self->opts.idle = count_idle;
+    self->opts.idle_arg = &calls;
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    trib_store_t *store = snapshot_rig_store(self, KEY, 0);
+    calls.n = 0;
+    ranks_expect(self, trib_store_open_with(self->comm, &o, &second), TRIB_ERR_BUSY,
+                 "open again");
+    ranks_say(self, "%d calls", calls.n);
+    ranks_assert(self, calls.n > 200); /* in half a second */
+    calls.most = calls.n + 100;
+    ranks_expect(self, trib_store_open_with(self->comm, &o, &second), TRIB_ERR_ABORTED,
+                 "open until the idle function ends it");
+    ranks_assert(self, calls.n < calls.most + 50);
+    ranks_ok(self, trib_store_free(store));
+    (void)trib_free_comm(self->comm);
+    return 0;
+}
+
 TEST(test_key_in_use)
 {
     struct snapshot_rig rig;
@@ -148,6 +184,7 @@ TEST(test_key_in_use)
     snapshot_rig_config(&rig, "shm", config);
     snprintf(limited, sizeof(limited), "%s;timeout_ms=2000", config);
     ranks_pass(.size = 2, .fn = key_in_use, .arg = &rig, .config = limited);
+    ranks_pass(.size = 1, .fn = key_in_use_idle, .config = limited, .bare = true);
     snapshot_rig_close(&rig);
 }
 
