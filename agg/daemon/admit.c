@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Admission of jobs: a JOIN waits for its user's token bucket, then for slots. */
+/* Admission of jobs: a JOIN waits for its user's token bucket, then for slots. A
+ * STORE_JOIN that creates a store waits for the token, too. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,8 +138,7 @@ static bool copy_join(struct client *c, const struct trib_control_join *join)
     return c->tree;
 }
 
-/* Submit a job; it may be queued. */
-static void submit_job(struct server *s, struct client *c)
+void admit_submit(struct server *s, struct client *c)
 {
     char user[TRIB_JOB_NAME_BYTES];
     const struct trib_control_join *j = &c->join;
@@ -197,31 +197,24 @@ void admit_join(struct server *s, struct client *c,
 
 void admit_refuse_waiting(struct server *s, struct client *c)
 {
-    assert(c->asked_ns && !c->job);
-    c->asked_ns = 0;
-    refuse(s, c, TRIB_REFUSED_FOR_QUEUE,
-           "too many requests of this user wait already: retry later");
+    refuse(s, c, TRIB_REFUSED_FOR_QUEUE, ADMIT_TOO_MANY);
 }
 
-/* Submit JOINs whose token bucket allows it, oldest first. */
-void admit_due(struct server *s)
+struct client *admit_next(struct server *s)
 {
     const uint64_t now_ns = trib_now_ns();
-    struct client *oldest;
+    struct client *oldest = NULL;
 
-    do {
-        oldest = NULL;
-        for (int i = 0; i < s->n_clients; i++) {
-            struct client *c = s->clients[i];
-            if (c->session && c->asked_ns && now_ns - *c->join_bucket >= JOIN_NS &&
-                (!oldest || c->asked_ns < oldest->asked_ns))
-                oldest = c;
-        }
-        if (oldest && trib_token_bucket_take(oldest->join_bucket, now_ns, JOIN_NS,
-                                             JOINS_AT_ONCE)) {
-            assert(oldest->asked && !oldest->job);
-            oldest->asked_ns = 0;
-            submit_job(s, oldest);
-        }
-    } while (oldest);
+    for (int i = 0; i < s->n_clients; i++) {
+        struct client *c = s->clients[i];
+        if (c->session && c->asked_ns && now_ns - *c->join_bucket >= JOIN_NS &&
+            (!oldest || c->asked_ns < oldest->asked_ns))
+            oldest = c;
+    }
+    if (!oldest ||
+        !trib_token_bucket_take(oldest->join_bucket, now_ns, JOIN_NS, JOINS_AT_ONCE))
+        return NULL;
+    assert(oldest->asked && !oldest->job);
+    oldest->asked_ns = 0;
+    return oldest;
 }

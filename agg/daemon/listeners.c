@@ -131,7 +131,10 @@ static bool evict_authenticated(struct server *s)
     if (crowd.n_idle > crowd.n_waiting) {
         send_away(s, crowd.idle);
     } else if (crowd.waiting) {
-        admit_refuse_waiting(s, crowd.waiting);
+        if (crowd.waiting->asks_store)
+            store_admit_refuse(s, crowd.waiting, ADMIT_TOO_MANY);
+        else
+            admit_refuse_waiting(s, crowd.waiting);
         free_place(s, crowd.waiting);
     }
     return crowd.idle || crowd.waiting;

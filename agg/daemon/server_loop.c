@@ -289,6 +289,19 @@ static void count_dropped_lines(struct server *s)
     s->log_dropped = dropped;
 }
 
+/* Admit requests whose token bucket allows it, oldest first. */
+static void admit_due(struct server *s)
+{
+    struct client *c;
+
+    while ((c = admit_next(s))) {
+        if (c->asks_store)
+            store_admit_due(s, c);
+        else
+            admit_submit(s, c);
+    }
+}
+
 static void run_pass(struct server *s, const struct server_ear *ear)
 {
     struct pollfd fds[3 + LISTENERS_MAX + CTL_FDS];

@@ -57,7 +57,8 @@ struct client {
     struct trib_error err;
     struct aggregator *aggregator;
     struct store_job *store; /* has the sessions of its ranks; or NULL */
-    struct trib_control_store_join store_join; /* request that created the store */
+    struct trib_control_store_join store_join; /* request that creates the store */
+    bool asks_store; /* its request is store_join, not join */
     uint64_t store_bytes; /* bytes held by the store when last published */
     uint64_t over_by; /* its aggregator failed: end of the wait for GOODBYE; or 0 */
     uint64_t job; /* id in the table of jobs; 0: none */
@@ -71,7 +72,7 @@ struct client {
     uint64_t ask_by; /* authenticated: JOIN timeout */
     bool more; /* the last pass may have left input unread */
     bool asked;
-    uint64_t asked_ns; /* arrival of a JOIN waiting for its token; 0: none */
+    uint64_t asked_ns; /* arrival of a request waiting for its token; 0: none */
     uint64_t *join_bucket; /* token bucket of its user, owned by the server */
     bool left; /* it sent GOODBYE, was refused, or is lost */
     bool freed; /* its slots were returned to `jobs` */
@@ -172,19 +173,31 @@ void server_warn(const struct server *s);
 void admit_join(struct server *s, struct client *c,
                 const struct trib_control_join *join);
 
-/** admit_due - submit JOINs whose token bucket allows it, oldest first. */
-void admit_due(struct server *s);
+/** admit_next - return the oldest request whose token bucket allows it, and take the
+ * token; NULL: none. admit_submit or store_admit_due follows. */
+struct client *admit_next(struct server *s);
 
-/** admit_refuse_waiting - refuse a JOIN that waits for its token. */
+/** admit_submit - submit the job of a JOIN; it may be queued. */
+void admit_submit(struct server *s, struct client *c);
+
+#define ADMIT_TOO_MANY "too many requests of this user wait already: retry later"
+
+/** admit_refuse_waiting - refuse a JOIN that waits for its token: ADMIT_TOO_MANY. */
 void admit_refuse_waiting(struct server *s, struct client *c);
 
 /** admit_waiting - answer jobs whose state has changed with time; false: none. */
 bool admit_waiting(struct server *s);
 
-/** store_admit_join - process a STORE_JOIN: hand the session to a store, or refuse
- * it. */
+/** store_admit_join - process a STORE_JOIN: hand the session to a store, refuse it, or
+ * let it wait for its user's token bucket. */
 void store_admit_join(struct server *s, struct client *c,
                       const struct trib_control_store_join *join);
+
+/** store_admit_due - create the store of a request that has its token, or refuse it. */
+void store_admit_due(struct server *s, struct client *c);
+
+/** store_admit_refuse - refuse a STORE_JOIN for lack of resources. */
+void store_admit_refuse(struct server *s, struct client *c, const char *why);
 
 /* A request to create a store of `ranks` ranks, or to join one that `exists`. */
 struct store_share {

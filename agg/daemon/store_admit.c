@@ -14,7 +14,6 @@
 #include "agg/daemon/server_parts.h"
 #include "base/quota.h"
 #include "base/time.h"
-#include "base/token_bucket.h"
 
 #define SUFFIX "/store"
 
@@ -258,36 +257,54 @@ static bool has_files(struct server *s, struct client *c,
     return false;
 }
 
-static void create(struct server *s, struct client *c,
-                   const struct trib_control_store_join *join)
+/* Refuse a request for a key that ranks of another store use. */
+static bool refuse_used(struct server *s, struct client *c,
+                        const struct trib_control_store_join *join)
 {
-    if (has_files(s, c, join) && make(s, c, join)) {
-        (void)replace_others(s, c, join);
-        hand_over(s, c, c, join);
-    }
-    server_publish(s);
+    if (!key_is_used(s, c, join))
+        return false;
+    refuse(s, c, TRIB_ERR_BUSY,
+           "a store with the same key is in use: end that run (stopped ranks lose it "
+           "after 5 s), or use another key");
+    return true;
 }
 
-/* A request that only waits for its key costs no token, because the rank repeats it. */
+/* Let the request wait for a token of its user, like a JOIN. One that only waits for
+ * its key costs none, because the rank repeats it. */
 static void join_new(struct server *s, struct client *c,
                      const struct trib_control_store_join *join)
 {
     name_store(c, c->join.job);
     admit_name_user(c, c->join.user);
-    if (!s->archive && (join->every_ms || join->every_pushes))
+    if (!s->archive && (join->every_ms || join->every_pushes)) {
         refuse(s, c, TRIB_ERR_UNSUPPORTED,
                "snapshots are disabled: set \"snapshots = DIRECTORY\" in tribd.conf "
                "(or TRIBD_SNAPSHOTS) and restart");
-    else if (key_is_used(s, c, join))
-        refuse(s, c, TRIB_ERR_BUSY,
-               "a store with the same key is in use: end that run (stopped ranks lose "
-               "it after 5 s), or use another key");
-    else if (!trib_token_bucket_take(admit_join_bucket(s, c), trib_now_ns(), JOIN_NS,
-                                     JOINS_AT_ONCE))
-        refuse(s, c, TRIB_ERR_NO_RESOURCE,
-               "this user starts too many jobs at once: retry later");
-    else
-        create(s, c, join);
+        return;
+    }
+    if (refuse_used(s, c, join))
+        return;
+    c->store_join = *join;
+    c->asks_store = true;
+    c->asked_ns = trib_now_ns();
+    c->join_bucket = admit_join_bucket(s, c);
+}
+
+void store_admit_due(struct server *s, struct client *c)
+{
+    const struct trib_control_store_join join = c->store_join;
+
+    assert(c->asks_store && !c->asked_ns);
+    if (!refuse_used(s, c, &join) && has_files(s, c, &join) && make(s, c, &join)) {
+        (void)replace_others(s, c, &join);
+        hand_over(s, c, c, &join);
+    }
+    server_publish(s);
+}
+
+void store_admit_refuse(struct server *s, struct client *c, const char *why)
+{
+    refuse(s, c, TRIB_ERR_NO_RESOURCE, why);
 }
 
 void store_admit_join(struct server *s, struct client *c,

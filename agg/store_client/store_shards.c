@@ -85,10 +85,12 @@ static trib_status_t take(struct trib_store *store, int shard, uint64_t until,
     return st;
 }
 
-trib_status_t trib_store_hear(struct trib_store *store, int shard,
-                              enum trib_control_kind kind, struct trib_control *out)
+/* As trib_store_hear, with another time limit; 0: none. */
+static trib_status_t hear(struct trib_store *store, int shard,
+                          enum trib_control_kind kind, int limit_ms,
+                          struct trib_control *out)
 {
-    const uint64_t until = trib_limit_deadline(store->job.cfg.timeout_ms);
+    const uint64_t until = trib_limit_deadline(limit_ms);
     trib_status_t st;
 
     do {
@@ -102,15 +104,23 @@ trib_status_t trib_store_hear(struct trib_store *store, int shard,
              !trib_idle_answer(&store->idle));
     if (st == TRIB_INPROGRESS)
         st = trib_session_end(store->link->sessions[shard], TRIB_ERR_TIMEOUT,
-                              "no answer within %d ms", store->job.cfg.timeout_ms);
+                              "no answer within %d ms", limit_ms);
     return trib_store_lost(store, shard, st);
 }
 
+trib_status_t trib_store_hear(struct trib_store *store, int shard,
+                              enum trib_control_kind kind, struct trib_control *out)
+{
+    return hear(store, shard, kind, store->job.cfg.timeout_ms, out);
+}
+
 /* Join the store over an authenticated session. Several addresses may belong to one
- * tribd, so each uses its own token. */
+ * tribd, so each uses its own token. tribd may delay the first join. The other ranks
+ * wait for it meanwhile, so it has half of their time limit. */
 static trib_status_t join(struct trib_store *store, int shard, bool again)
 {
     struct trib_session *session = store->link->sessions[shard];
+    const int limit_ms = store->job.cfg.timeout_ms;
     struct trib_control m = {.kind = TRIB_CONTROL_STORE_JOIN,
                              .store_join = {.ranks = (uint32_t)store->ranks,
                                             .rank = (uint32_t)store->rank,
@@ -133,7 +143,8 @@ static trib_status_t join(struct trib_store *store, int shard, bool again)
         m.store_join.token[1 + i] ^= (uint8_t)(store->remade[shard] >> 8 * i);
     trib_status_t st = trib_store_send(store, shard, &m);
     if (st == TRIB_OK)
-        st = trib_store_hear(store, shard, TRIB_CONTROL_STORE_JOINED, &m);
+        st = hear(store, shard, TRIB_CONTROL_STORE_JOINED,
+                  again ? limit_ms : (limit_ms + 1) / 2, &m);
     store->denied = st == TRIB_ERR_PEER_LOST && !trib_store_shard_is_lost(store, shard);
     return st;
 }

@@ -54,6 +54,12 @@ void admit_refuse_waiting(struct server *s, struct client *c)
     refused = c;
 }
 
+void store_admit_refuse(struct server *s, struct client *c, const char *why)
+{
+    assert_string_equal(why, ADMIT_TOO_MANY);
+    admit_refuse_waiting(s, c);
+}
+
 void server_hang_up(struct server *s, struct client *c)
 {
     (void)s;

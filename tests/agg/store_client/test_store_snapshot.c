@@ -188,6 +188,28 @@ TEST(test_key_in_use)
     snapshot_rig_close(&rig);
 }
 
+/* More stores than a user may open at once are delayed, not refused. */
+static int many_stores(struct ranks_self *self)
+{
+    enum { TIMES = 128 + 8 };
+
+    for (int i = 0; i < TIMES; i++)
+        ranks_ok(self, trib_store_free(snapshot_rig_store(self, NULL, 0)));
+    return 0;
+}
+
+TEST(test_many_stores)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    if (!snapshot_rig_open(&rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 1, .fn = many_stores, .config = config);
+    snapshot_rig_close(&rig);
+}
+
 /* The ranks end without freeing the store, as if they were killed. */
 static int die_with_store(struct ranks_self *self)
 {
