@@ -12,10 +12,22 @@
 #include "transport/verbs/verbs.h"
 #include "transport/verbs/verbs_wc.h"
 
-enum { DRAIN_PAUSE_NS = 20000 };
+enum { DRAIN_PAUSE_NS = 20000, LONGEST_PAUSE_NS = 400000 };
 
+/* Sleep while the device works: longer each time, as most answers come soon. */
+static void rest(struct timespec *pause)
+{
+    nanosleep(pause, NULL);
+    if (pause->tv_nsec < LONGEST_PAUSE_NS)
+        pause->tv_nsec += pause->tv_nsec / 2;
+}
+
+/* A peer that has left acknowledges nothing more, unless its queue pair was stopped
+ * here. */
 static bool is_drained(struct verbs *v, const struct verbs_peer *p)
 {
+    if (p->got_disconnect && !p->stopped)
+        return true;
     trib_spin_lock(&v->posting);
     bool all = !p->disconnect_pending && (!p->qp || verbs_sends_done(p));
     trib_spin_unlock(&v->posting);
@@ -62,7 +74,7 @@ static bool any_pending(const struct verbs *v, const int *peers, int n)
 
 void trib_verbs_drain_sends(struct verbs *v, const int *peers, int n, uint64_t until)
 {
-    const struct timespec pause = {0, DRAIN_PAUSE_NS};
+    struct timespec pause = {0, DRAIN_PAUSE_NS};
     struct trib_event none;
     struct ibv_wc wc[VERBS_BATCH];
 
@@ -80,7 +92,7 @@ void trib_verbs_drain_sends(struct verbs *v, const int *peers, int n, uint64_t u
         if (got <= 0 && trib_idle_call(v->idle))
             return;
         if (got <= 0)
-            nanosleep(&pause, NULL);
+            rest(&pause);
     }
 }
 
@@ -111,6 +123,6 @@ void trib_verbs_drain(struct verbs *v, int peer, uint64_t until)
         if (peer < 0)
             verbs_refill(v);
         if (n <= 0)
-            nanosleep(&pause, NULL);
+            rest(&pause);
     }
 }

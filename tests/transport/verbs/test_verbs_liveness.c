@@ -184,3 +184,24 @@ TEST(test_refused_by_living, clean, nothing_left)
         pair_close(&pair);
     }
 }
+
+/* Whoever closes last has nothing to wait for: the other answers no more. */
+TEST(test_closes_last, clean, nothing_left)
+{
+    enum { LEAVES_MS = 200 }; /* the limit that a peer without an answer takes */
+    static const char *const texts[] = {ALONE, "verbs"};
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t least = TRIB_NEVER;
+        for (int turn = 0; turn < 5; turn++) {
+            struct pair pair;
+            pair_open(&pair, texts[i], texts[i]);
+            pair.t[0]->ops->close(pair.t[0]);
+            const uint64_t began = trib_now_ns();
+            pair.t[1]->ops->close(pair.t[1]);
+            const uint64_t took = trib_now_ns() - began;
+            least = took < least ? took : least;
+        }
+        assert_in_range(least / 1000000, 0, LEAVES_MS / 2);
+    }
+}
