@@ -14,7 +14,7 @@
 # tests/fabric/fabric_settings.c.
 
 fabric_pid='' # holds the name space
-fabric=$dir/fabric
+fabric='' # its folder, in memory where there is room: each rank writes hundreds of small files of /sys
 
 fabric_refused() {
     local tool
@@ -33,7 +33,7 @@ fabric_open() { # SETTING...
         case $option in hosts=* | devices=* | ports=*) local "$option" ;; esac
     done
     fabric_close
-    rm -rf "$fabric" && mkdir "$fabric" &&
+    fabric_make_folder &&
         cp "$build/tests/fabric/.libs/libfabric.so" "$fabric/libibverbs.so.1" &&
         ln -s libibverbs.so.1 "$fabric/librdmacm.so.1" &&
         "$build/tests/fabric/fabric" create "$fabric/hub" "$@" || return 1
@@ -51,6 +51,15 @@ fabric_open() { # SETTING...
     nsenter --target "$fabric_pid" --net sh -c 'ip link set lo up &&
         ip link add trib0 type veth peer name trib1 && ip link set trib0 up &&
         ip link set trib1 up && ip -batch "$0"' "$fabric/addresses"
+}
+
+fabric_make_folder() {
+    local room
+
+    room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
+    if [ "${room:-0}" -lt 500000 ] || ! fabric=$(mktemp -d /dev/shm/tributary-test-XXXXXX 2>/dev/null); then
+        fabric=$(mktemp -d "$dir/fabric.XXXXXX")
+    fi
 }
 
 fabric_address() { # HOST, DEVICE, PORT
@@ -101,4 +110,6 @@ fabric_misuses() {
 fabric_close() {
     [ -z "$fabric_pid" ] || { kill "$fabric_pid" && wait "$fabric_pid"; } 2>/dev/null
     fabric_pid=''
+    [ -z "$fabric" ] || rm -rf "$fabric"
+    fabric=''
 }

@@ -8,6 +8,8 @@
 
 #include "tests/transport/verbs/verbs_pair.h"
 
+#include <unistd.h>
+
 #include "tests/harness/rng_draw.h"
 #include "transport/multirail/multirail.h"
 #include "transport/verbs/verbs.h"
@@ -83,13 +85,26 @@ static inline void fail_lost(struct pair *pair, int side, const char *why)
              (double)(trib_now_ns() - p->stranded_first) / 1e9);
 }
 
+/* Called while nothing but time helps: sleep now and then, as the thread that connects
+ * needs the core. */
+static inline void rest(void)
+{
+    enum { POLLS = 64, US = 100 };
+    static int calls;
+
+    if (++calls % POLLS == 0)
+        usleep(US);
+}
+
 static inline void poll_one(struct pair *pair, int side)
 {
     struct side *s = &sides[side];
     struct trib_event e;
 
-    if (!pair->t[side]->ops->poll(pair->t[side], &e, 1))
+    if (!pair->t[side]->ops->poll(pair->t[side], &e, 1)) {
+        rest();
         return;
+    }
     if (e.kind == TRIB_EVENT_PEER_LOST)
         fail_lost(pair, side, e.why);
     if (e.kind == TRIB_EVENT_WRITE_DONE) {
@@ -140,6 +155,7 @@ static inline void await_rails(struct pair *pair)
             whole += !p->dead && !p->failing && !p->trouble;
         }
         step(pair);
+        rest();
         if (trib_deadline_passed(until))
             fail_msg("a rail is still lost: %#x %#x, flow %d %d",
                      peer_of(pair, 0)->dead, peer_of(pair, 1)->dead,
