@@ -272,7 +272,7 @@ static trib_status_t listen_failed(const struct trib_tcp_root *root,
                      root->host, root->port, host);
 }
 
-int trib_sockets_bind(const struct trib_tcp_root *root,
+int trib_sockets_bind(const struct trib_tcp_root *root, struct trib_idle *idle,
                       int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
     struct addrinfo *list = NULL;
@@ -285,20 +285,23 @@ int trib_sockets_bind(const struct trib_tcp_root *root,
     for (;;) {
         error = exact ? listen_each(list, fds_out, n_out)
                       : listen_everywhere(list, fds_out, n_out);
-        if (error != EADDRINUSE || trib_deadline_passed(deadline))
+        if (error != EADDRINUSE || trib_deadline_passed(deadline) ||
+            !trib_idle_sleep(idle, 50000000))
             break;
-        nanosleep(&(struct timespec){0, 50000000}, NULL);
     }
     freeaddrinfo(list);
     return error;
 }
 
 trib_status_t trib_sockets_listen(const struct trib_tcp_root *root,
-                                  struct trib_error *err,
+                                  struct trib_idle *idle, struct trib_error *err,
                                   int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out)
 {
-    int error = trib_sockets_bind(root, fds_out, n_out);
+    int error = trib_sockets_bind(root, idle, fds_out, n_out);
 
+    if (error && trib_idle_answer(idle))
+        return trib_idle_fail(idle, err, "rank 0 has given up waiting for port %s",
+                              root->port);
     return error ? listen_failed(root, err, error) : TRIB_OK;
 }
 

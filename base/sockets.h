@@ -41,19 +41,20 @@ bool trib_tcp_root_parse(const char *text, struct trib_tcp_root *out);
  * every address of this host, because /etc/hosts often maps a host's own name to
  * 127.0.1.1.
  *
+ * idle      called while the port is in use, for up to 1 s; or NULL
  * fds_out   non-blocking; *n_out of them
  * returns   0, or the errno: EADDRINUSE, EADDRNOTAVAIL (not a local address), …
  */
-int trib_sockets_bind(const struct trib_tcp_root *root,
+int trib_sockets_bind(const struct trib_tcp_root *root, struct trib_idle *idle,
                       int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
 
 /**
  * trib_sockets_listen - trib_sockets_bind for rank 0, with an error message.
  *
- * errors    TRIB_ERR_BOOT
+ * errors    TRIB_ERR_BOOT; TRIB_ERR_ABORTED: the caller gave up
  */
 trib_status_t trib_sockets_listen(const struct trib_tcp_root *root,
-                                  struct trib_error *err,
+                                  struct trib_idle *idle, struct trib_error *err,
                                   int fds_out[TRIB_TCP_LISTENERS_MAX], int *n_out);
 
 /**

@@ -30,12 +30,14 @@ struct trib_listen_opts {
     const void *request; /* what this rank itself would send; copied */
     size_t request_bytes; /* <= TRIB_BOOT_BLOB_MAX */
     trib_join_request_fits_fn fits; /* called by a thread of the listener */
+    struct trib_idle *idle; /* called while the port is in use; or NULL */
 };
 
 /**
  * trib_listen_open - listen in a thread.
  *
- * errors   TRIB_ERR_BOOT: the port; TRIB_ERR_SYSTEM, TRIB_ERR_NO_MEMORY
+ * errors   TRIB_ERR_BOOT: the port; TRIB_ERR_ABORTED: the caller gave up;
+ *          TRIB_ERR_SYSTEM, TRIB_ERR_NO_MEMORY
  */
 trib_status_t trib_listen_open(const struct trib_listen_opts *opts,
                                struct trib_error *err, struct trib_listen **out);

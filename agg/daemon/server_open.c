@@ -76,7 +76,7 @@ static trib_status_t listen_at(struct server *s, const struct trib_tcp_root *roo
 {
     int fds[TRIB_TCP_LISTENERS_MAX], n = 0;
 
-    const int error = trib_sockets_bind(root, fds, &n);
+    const int error = trib_sockets_bind(root, NULL, fds, &n);
     if (error)
         return trib_fail(err, TRIB_ERR_BOOT, "listen: cannot listen at %s:%s: %s%s",
                          root->host, root->port, strerror(error), cure_of(error));

@@ -327,8 +327,8 @@ static trib_status_t open_server(struct trib_tcp_client *t, const char *root)
                                         .stop_timeout_ms = t->stop_timeout_ms,
                                         .log = t->log};
     int pair[2];
-    trib_status_t status =
-        trib_sockets_listen(&t->root, t->err, opts.listeners, &opts.n_listeners);
+    trib_status_t status = trib_sockets_listen(&t->root, t->idle, t->err,
+                                               opts.listeners, &opts.n_listeners);
 
     if (status != TRIB_OK)
         return status;

@@ -360,7 +360,8 @@ static trib_status_t begin(struct trib_listen *l, const struct trib_listen_opts 
         return trib_fail(err, TRIB_ERR_SYSTEM, "cannot wait for newcomers: %m");
     if (!trib_tcp_root_parse(opts->root, &root))
         return trib_fail(err, TRIB_ERR_INVALID, "\"%s\" is not host:port", opts->root);
-    const trib_status_t st = trib_sockets_listen(&root, err, l->fds, &l->n_fds);
+    const trib_status_t st =
+        trib_sockets_listen(&root, opts->idle, err, l->fds, &l->n_fds);
     if (st != TRIB_OK)
         return st;
     if (!open_acceptor(l, (unsigned)atoi(root.port)))

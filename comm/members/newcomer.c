@@ -126,7 +126,8 @@ static trib_status_t open_listener(struct trib_comm *comm, const char *bind,
                                           .secret = &secret,
                                           .request = &request,
                                           .request_bytes = sizeof(request),
-                                          .fits = trib_join_request_fits};
+                                          .fits = trib_join_request_fits,
+                                          .idle = comm->idle};
     st = trib_listen_open(&opts, err, &l->listen);
     trib_secret_wipe(&secret);
     return st;

@@ -164,7 +164,7 @@ trib_status_t put_meet_server(struct put_endpoint *endpoint,
                               const struct trib_tcp_root *where)
 {
     int listeners[TRIB_TCP_LISTENERS_MAX], n = 0;
-    int error = trib_sockets_bind(where, listeners, &n);
+    int error = trib_sockets_bind(where, NULL, listeners, &n);
 
     if (error != 0)
         return cannot_listen(endpoint, where, error);

@@ -5,11 +5,14 @@
  */
 #include "tests/harness/tribtest.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
 #include "base/dial.h"
+#include "base/error.h"
+#include "base/sockets.h"
 #include "base/time.h"
 
 #define SIZE 48 /* of a challenge */
@@ -144,6 +147,35 @@ TEST(test_caller_gives_up)
     assert_false(trib_dial_receive(&p.dialled, bytes, SIZE));
     assert_int_equal(errno, ECANCELED);
     peer_close(&p);
+}
+
+static int count(void *arg)
+{
+    return ++*(int *)arg >= 50;
+}
+
+/* While rank 0 waits for its port, it calls the idle function, which ends the wait. */
+TEST(test_caller_gives_up_the_port)
+{
+    int fds[TRIB_TCP_LISTENERS_MAX], n = 0, calls = 0;
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct trib_idle idle = {.call = count, .arg = &calls};
+    const int other = socket(AF_INET, SOCK_STREAM, 0);
+    struct trib_error err = {0};
+    struct trib_tcp_root root;
+    socklen_t bytes = sizeof(at);
+    char text[32];
+
+    assert_int_equal(bind(other, (struct sockaddr *)&at, bytes), 0);
+    assert_int_equal(listen(other, 1), 0);
+    assert_int_equal(getsockname(other, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(at.sin_port));
+    assert_true(trib_tcp_root_parse(text, &root));
+    assert_status(trib_sockets_listen(&root, &idle, &err, fds, &n), TRIB_ERR_ABORTED);
+    assert_int_equal(calls, 50);
+    assert_non_null(strstr(trib_error_text(&err), "idle function"));
+    close(other);
 }
 
 /* The pauses grow up to the limit, end at the deadline, and differ by process. */

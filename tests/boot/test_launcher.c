@@ -200,7 +200,7 @@ static void offer(void)
     NEED(trib_tcp_root_parse(g.launch.root, &root));
     at.sin_port = htons((uint16_t)atoi(root.port));
     NEED(bind(other, (struct sockaddr *)&at, sizeof(at)) != 0);
-    NEED(trib_sockets_listen(&root, &g.err, fds, &n) == TRIB_OK && n == 1);
+    NEED(trib_sockets_listen(&root, NULL, &g.err, fds, &n) == TRIB_OK && n == 1);
     g.launch.rank = 1;
     NEED(trib_launch_accept(&g.launch, "elsewhere:12", "it", &g.err) == TRIB_OK);
     NEED(!strcmp(g.launch.root, "elsewhere:12"));
