@@ -50,6 +50,21 @@ static bool is_set_to(const struct trib_ucx_api *api, const ucp_config_t *config
     return found;
 }
 
+/* Let UCX connect its TCP sockets without blocking, unless UCX_TCP_CONN_NB is set. A
+ * blocking connect also sends the first message, before UCX has marked the endpoint as
+ * one that sends. If the peer dies in between, an assertion of UCX (tcp_ep.c,
+ * uct_tcp_ep_destroy_progress) aborts the process; UCX 1.22 still has it. A blocking
+ * connect would also hold `lock` while a host does not answer. UCX before 1.12 has no
+ * such key, and the failure is ignored. */
+static void connect_without_blocking(struct ucx *u, ucp_config_t *config)
+{
+    enum { KEYS_WITH_PREFIX = 1 << 16 | 17 };
+    const char *key = u->release < KEYS_WITH_PREFIX ? "CONN_NB" : "TCP_CONN_NB";
+
+    if (!trib_config_environment("UCX_TCP_CONN_NB"))
+        (void)u->api.ucp_config_modify(config, key, "y");
+}
+
 /* Exclude UCX's shared memory by default: ranks of one host use our shm transport. An
  * explicit UCX_TLS takes precedence. */
 static ucs_status_t configure(struct ucx *u, ucp_config_t *config)
@@ -57,6 +72,7 @@ static ucs_status_t configure(struct ucx *u, ucp_config_t *config)
     char interval[32];
     ucs_status_t status = UCS_OK;
 
+    connect_without_blocking(u, config);
     if (is_set_to(&u->api, config, "UCX_TLS=all"))
         status = u->api.ucp_config_modify(config, "TLS", "^sm");
     snprintf(interval, sizeof(interval), "%dms", u->cfg->stop_timeout_ms / 2);

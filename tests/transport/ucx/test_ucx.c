@@ -4,8 +4,10 @@
  */
 #include "tests/transport/pair.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "transport/ucx/ucx.h"
 
@@ -451,6 +453,55 @@ TEST(test_endpoint_fails)
     if (!strstr(trib_error_text(&pair.err), "UCX cannot reach it"))
         fail_msg("\"%s\"", trib_error_text(&pair.err));
     pair_close(&pair);
+}
+
+static _Atomic bool peers_die; /* as soon as UCX has connected to them */
+static _Atomic int deaths, refusals;
+
+/* UCX calls these functions, too. Its sockets begin with this magic number. */
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *buffer,
+                                                    size_t bytes, int flags)
+{
+    const uint64_t magic = 0xCAFEBABE12345678;
+
+    if (!peers_die || bytes < sizeof(magic) || memcmp(buffer, &magic, sizeof(magic)))
+        return sendto(fd, buffer, bytes, flags, NULL, 0);
+    deaths++;
+    errno = ECONNRESET;
+    return -1;
+}
+
+__attribute__((visibility("default"))) int connect(int fd, const struct sockaddr *to,
+                                                   socklen_t bytes)
+{
+    const struct sockaddr_in nobody = {.sin_family = AF_INET,
+                                       .sin_port = htons(1),
+                                       .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    if (!deaths)
+        return (int)syscall(SYS_connect, fd, to, bytes);
+    refusals++;
+    return (int)syscall(SYS_connect, fd, &nobody, sizeof(nobody));
+}
+
+/* A peer that dies between UCX's connect and its first message, and refuses the second
+ * connection, is lost; an assertion of UCX must not end this process. */
+TEST(test_peer_dies_while_connecting)
+{
+    struct pair pair = {0};
+    struct trib_address address;
+
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_ok(trib_transport_open("ucx", &opts, &pair.t[i]));
+    }
+    assert_ok(pair.t[1]->ops->address(pair.t[1], &address));
+    peers_die = true;
+    assert_status(pair.t[0]->ops->connect(pair.t[0], 1, &address), TRIB_ERR_PEER_LOST);
+    pair_close(&pair);
+    peers_die = false;
+    assert_true(deaths > 0 && refusals > 0);
+    deaths = 0;
 }
 
 enum { SMALL = 100 };
