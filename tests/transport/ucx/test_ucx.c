@@ -402,13 +402,18 @@ static bool take_memory_back(void)
     struct trib_write w = large_write(&pair, mem);
     const struct ucx_peer *p = &ucx_of(pair.t[1])->peers[0];
     assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &w));
-    for (int i = 0; i < 20000 && p->pending == 0; i++)
-        assert_int_equal(pair_poll(&pair, 1, 0, &e), 0); /* side 0 sends no bytes yet */
-    assert_true(p->pending > 0);
-    pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
-    assert_int_equal(p->pending, 0);
-    free(mem[1]);
-    assert_int_equal(pair_await(&pair, 1, &e), 1);
+    int n = 0;
+    for (int i = 0; i < 20000 && n == 0 && p->pending == 0; i++)
+        n = pair_poll(&pair, 1, 0, &e); /* side 0's helper may send */
+    if (n == 0) {
+        assert_true(p->pending > 0);
+        pair.t[1]->ops->dereg(pair.t[1], pair.region[1]);
+        assert_int_equal(p->pending, 0);
+        free(mem[1]);
+        mem[1] = NULL;
+        n = pair_await(&pair, 1, &e);
+    }
+    assert_int_equal(n, 1);
     const bool taken = e.kind == TRIB_EVENT_PEER_LOST;
     if (taken) {
         assert_non_null(strstr(e.why, "was still writing into a deregistered region"));
@@ -419,6 +424,7 @@ static bool take_memory_back(void)
     }
     pair_close(&pair);
     free(mem[0]);
+    free(mem[1]);
     return taken;
 }
 
