@@ -274,9 +274,9 @@ put() {
 }
 
 # All ranks end with equal weights, and the accuracy is better than by chance.
-train() { # CODEC
+train() { # CODEC, STEPS
     [ -s "$data/train-images-idx3-ubyte.gz" ] || { echo "no images" && return 1; }
-    OPENBLAS_NUM_THREADS=1 ranks 2 "$build/train/program/trib-train" mlp --data "$data" --steps 8 --batch 8 \
+    OPENBLAS_NUM_THREADS=1 ranks 2 "$build/train/program/trib-train" mlp --data "$data" --steps "$2" --batch 8 \
         --codec "$1" --seed 1 --progress none --csv "$log.csv" || return
     cat "$log.csv"
     awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
@@ -321,7 +321,7 @@ every_test() {
     check "all-reduce over verbs, no connection manager" no_manager
     check "64 KiB that may be locked: by sockets, with the reason" no_memory
     check "a rank that is killed is named" death
-    check "the demo trains over verbs" train none
+    check "the demo trains over verbs" train none 8
     program test_matrix "$build/tests/comm/test_matrix" --transport verbs --every "$1" --ranks 3
     program test_deterministic "$build/tests/comm/plan/test_deterministic" --transport verbs --every "${3:-1}"
     abs_top_builddir=$built program test_tribd_faults "$built/tests/fault/test_tribd_faults" \
@@ -370,7 +370,8 @@ more_tests() {
         check "one tribd sums over verbs, shm and ucx at once" several verbs shm ucx
     check "tribd is stopped, over verbs" served STOP --sizes "$(many 12 8,64K)" --iters 20
     for codec in bf16 topk:ratio=0.01 qsgd:bits=4; do
-        check "the demo trains over verbs, $codec" train "$codec"
+        # After 8 steps with a hundredth of each gradient, the accuracy is just 30 %.
+        check "the demo trains over verbs, $codec" train "$codec" 16
     done
     for ((i = 0; i < 5; i++)); do
         check "sums once more" sums 2 8,1000,64K,4M
