@@ -10,8 +10,8 @@ set -u
 here=$(dirname "$0")
 # shellcheck source=tests/rxe/rxelib.sh
 . "$here/rxelib.sh"
-long=
-[ "${1-}" != --long ] || { long=yes && shift; }
+long='' limit=300 # seconds of a job; it only ends what hangs
+[ "${1-}" != --long ] || { long=yes limit=1200 && shift; }
 built=$1 data=$2 port=18514
 direct "$built" "$(mktemp -d)" examples/sum perf/trib-perf tests/comm/plan/test_deterministic tests/comm/test_matrix \
     tests/transport/test_conformance tests/agg/daemon/late tests/agg/daemon/steps tools/trib-info \
@@ -26,7 +26,7 @@ program() {
     local name=$1 status
 
     shift
-    timeout -k 5 600 "$@" >"$log" 2>&1 </dev/null
+    timeout -k 5 $((2 * limit)) "$@" >"$log" 2>&1 </dev/null
     status=$?
     cat "$log"
     if ! grep -q '^ok ' "$log"; then
@@ -101,7 +101,7 @@ ranks() {
     local n=$1
     shift
 
-    TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n "$n" --timeout 300 -- "$@"
+    TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n "$n" --timeout "$limit" -- "$@"
 }
 
 sums() { # RANKS SIZES [OPTION]...
@@ -126,7 +126,7 @@ no_manager() {
         trap "rmdir $there" EXIT
         mount -t tmpfs tmpfs "$there" && cp -a /dev/infiniband/uverbs* "$there" &&
             mount --move "$there" /dev/infiniband && [ ! -e /dev/infiniband/rdma_cm ] || exit
-        "$@"' bash env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout 300 -- \
+        "$@"' bash env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout "$limit" -- \
         "$build/perf/trib-perf" allreduce --sizes 8,64K --iters 3 --warmup 1 --check
 }
 
@@ -140,7 +140,7 @@ limited() {
 
 # The slots become smaller; a warning reports this.
 little_memory() { # KIB SIZES
-    limited "$1" env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout 300 -- \
+    limited "$1" env TRIB_TRANSPORT=verbs "$build/tools/trib-run" -n 2 --timeout "$limit" -- \
         "$build/perf/trib-perf" allreduce --sizes "$2" --iters 3 --warmup 1 --check &&
         grep -q 'may lock .*: all ranks have .* slots\? of .*ulimit -l unlimited' "$log"
 }
@@ -149,7 +149,7 @@ little_memory() { # KIB SIZES
 # treats each rank as a host.
 no_memory() {
     limited 64 env TRIB_TRANSPORT=auto:ranks_per_host=1 "$build/tools/trib-run" -n 2 \
-        --timeout 300 -- "$build/perf/trib-perf" allreduce --sizes 8,64K --iters 3 --warmup 1 \
+        --timeout "$limit" -- "$build/perf/trib-perf" allreduce --sizes 8,64K --iters 3 --warmup 1 \
         --check && grep -q 'verbs: cannot register.*may lock 64K.*ulimit -l' "$log"
 }
 
@@ -170,7 +170,7 @@ start_tribd() {
 served_ranks() {
     : >"$log.rank" # remove the previous output, which summing would read
     TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key \
-        TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout 300 -- "$@" \
+        TRIB_TRANSPORT=$transport "$build/tools/trib-run" -n 3 --timeout "$limit" -- "$@" \
         >"$log.rank" 2>&1 &
     own=$!
 }
@@ -251,7 +251,7 @@ several() {
     for_seconds 20 grep -q listening "$log.tribd"
     for kind in "${kinds[@]}"; do
         TRIB_SERVICE=127.0.0.1:$port TRIB_SERVICE_AUTH=key TRIB_SERVICE_KEY=$log.key UCX_TLS=tcp,self \
-            TRIB_SERVICE_JOB=$kind TRIB_TRANSPORT=$kind "$build/tools/trib-run" -n 2 --timeout 300 -- \
+            TRIB_SERVICE_JOB=$kind TRIB_TRANSPORT=$kind "$build/tools/trib-run" -n 2 --timeout "$limit" -- \
             "$build/tests/agg/daemon/steps" "$log.enough" 50 >"$log.$kind" 2>&1 &
         pids+=($!)
     done

@@ -169,7 +169,7 @@ main() {
 }
 
 data=$folder/data own=no limit=1500 # a guest has its own /tmp
-[ ${#long[@]} = 0 ] || limit=3000
+[ ${#long[@]} = 0 ] || limit=12000
 ! "$here/host" --check 2>/dev/null || own=yes
 why_no_guest=$("$here/guest" --check --hosts 2 2>&1)
 status_of_guest=$?
