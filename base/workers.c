@@ -22,9 +22,15 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/time.h"
 #include "base/wait.h"
 
 enum state { FREE, POSTED, BEGUN, DONE };
+
+enum {
+    PAUSES = 16, /* between two reads of the clock */
+    SPLIT_SPINS = 64, /* pauses, before the owner yields its core to a late worker */
+};
 
 struct cell {
     _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t state;
@@ -91,6 +97,21 @@ static bool find_work(struct trib_workers *w, uint32_t worker)
     return false;
 }
 
+/* Poll for posted work; return true if there may be some. */
+static bool spin(const struct trib_workers *w, uint32_t seen)
+{
+    const uint64_t until =
+        w->opts.spin_us ? trib_now_ns() + w->opts.spin_us * 1000u : 0;
+
+    while (until && trib_now_ns() < until)
+        for (int i = 0; i < PAUSES; i++) {
+            if (atomic_load_explicit(&w->roused, memory_order_relaxed) != seen)
+                return true;
+            trib_pause();
+        }
+    return false;
+}
+
 static void *worker_main(void *arg)
 {
     struct thread *t = arg;
@@ -103,6 +124,8 @@ static void *worker_main(void *arg)
             continue;
         if (atomic_load(&w->stop))
             return NULL;
+        if (spin(w, seen))
+            continue;
         atomic_fetch_add(&w->sleepers, 1);
         syscall(SYS_futex, &w->roused, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
         atomic_fetch_sub(&w->sleepers, 1);
@@ -118,7 +141,7 @@ static void wake(struct trib_workers *w, uint32_t most)
 
 int trib_workers_create(const struct trib_workers_opts *opts, struct trib_workers **out)
 {
-    assert(opts->threads && opts->cells);
+    assert(opts->threads && opts->threads <= TRIB_WORKERS_MAX && opts->cells);
     struct trib_workers *w = aligned_alloc(TRIB_CACHE_LINE, sizeof(*w));
 
     *out = NULL;
@@ -164,6 +187,11 @@ void trib_workers_forget(struct trib_workers *w)
     free(w->cells);
     free(w->threads);
     free(w);
+}
+
+bool trib_workers_asleep(const struct trib_workers *w)
+{
+    return atomic_load_explicit(&w->sleepers, memory_order_relaxed) == w->n_threads;
 }
 
 uint32_t trib_workers_free(const struct trib_workers *w)
@@ -235,6 +263,88 @@ void trib_workers_release(struct trib_workers *w, uint32_t cell)
     assert(done);
     (void)done;
     free_cell(w);
+}
+
+/* The parts that one thread takes first: contiguous memory, and a counter that the
+ * other threads leave alone until they have taken their own. */
+struct range {
+    _Alignas(TRIB_CACHE_LINE) _Atomic uint32_t next;
+    uint32_t end;
+};
+
+/* Work in parts. It is on the owner's stack: a worker accesses it only between BEGUN
+ * and DONE of its cell, for which the owner waits. */
+struct split {
+    void (*run)(void *arg, uint32_t part);
+    void *arg;
+    uint32_t n_ranges; /* the owner's, then one for each helper */
+    struct range ranges[TRIB_WORKERS_MAX + 1];
+};
+
+/* Run the parts of a range, then those that are left of the others. */
+static uint32_t run_parts(struct split *s, uint32_t range)
+{
+    uint32_t part, ran = 0;
+
+    for (uint32_t k = 0; k < s->n_ranges; k++) {
+        struct range *r = &s->ranges[(range + k) % s->n_ranges];
+        while ((part = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed)) <
+               r->end) {
+            s->run(s->arg, part);
+            ran++;
+        }
+    }
+    return ran;
+}
+
+static void help_split(void *arg, uint32_t cell, uint32_t worker)
+{
+    struct split *s = arg;
+
+    (void)cell;
+    (void)run_parts(s, 1 + worker % (s->n_ranges - 1));
+}
+
+/* Free a cell of a split whose parts are all taken. */
+static void end_help(struct trib_workers *w, uint32_t cell)
+{
+    struct cell *c = &w->cells[cell];
+
+    if (trib_workers_retract(w, cell))
+        return;
+    for (uint32_t i = 0; atomic_load_explicit(&c->state, memory_order_acquire) != DONE;
+         i++) {
+        if (i < SPLIT_SPINS)
+            trib_pause();
+        else
+            sched_yield();
+    }
+    trib_workers_release(w, cell);
+}
+
+uint32_t trib_workers_split(struct trib_workers *w, uint32_t n,
+                            void (*run)(void *arg, uint32_t part), void *arg)
+{
+    uint32_t cells[TRIB_WORKERS_MAX], helpers = w->opts.threads;
+    struct split s;
+
+    assert(n > 0);
+    helpers = n - 1 < helpers ? n - 1 : helpers;
+    helpers = w->n_free < helpers ? w->n_free : helpers;
+    s.run = run, s.arg = arg, s.n_ranges = helpers + 1;
+    for (uint32_t k = 0; k <= helpers; k++) {
+        atomic_init(&s.ranges[k].next, (uint32_t)((uint64_t)n * k / s.n_ranges));
+        s.ranges[k].end = (uint32_t)((uint64_t)n * (k + 1) / s.n_ranges);
+    }
+    for (uint32_t i = 0; i < helpers; i++) {
+        cells[i] = trib_workers_cell(w);
+        trib_workers_post(w, cells[i], (struct trib_work){help_split, &s});
+    }
+    trib_workers_rouse(w);
+    const uint32_t here = run_parts(&s, 0);
+    for (uint32_t i = 0; i < helpers; i++)
+        end_help(w, cells[i]);
+    return n - here;
 }
 
 void trib_workers_clear(struct trib_workers *w)

@@ -11,8 +11,11 @@
  * Cells belong to the workers, not to the work: a worker that comes late to a retracted
  * cell accesses nothing that the owner may have freed. Writes of the owner before post
  * are visible to the work, and writes of the work are visible to the owner once DONE.
- * No locks, no allocation. Idle workers sleep; posting wakes none before
- * trib_workers_rouse, which makes a system call only if a worker sleeps.
+ * No locks, no allocation. Idle workers poll for spin_us, then sleep; posting wakes
+ * none before trib_workers_rouse, which makes a system call only if a worker sleeps.
+ *
+ * Work that the owner needs at once is split instead (trib_workers_split): all threads,
+ * the owner's included, take parts until none is left.
  *
  * Threads: all functions are called by the owner, one thread at a time.
  */
@@ -33,9 +36,17 @@ struct trib_work {
     void *arg;
 };
 
+enum {
+    TRIB_WORKERS_MAX = 64, /* threads */
+    TRIB_WORKERS_CELLS = 4, /* cells per thread: one in progress, the others done or
+                             * queued */
+};
+
 struct trib_workers_opts {
-    uint32_t threads; /* at least 1 */
+    uint32_t threads; /* 1 to TRIB_WORKERS_MAX */
     uint32_t cells;
+    uint32_t spin_us; /* time that an idle worker polls before it sleeps; for workers
+                       * with cores of their own */
     const char *name; /* thread name, at most 15 characters */
     /* Called by a worker that finishes work after trib_workers_done returned false for
      * it. */
@@ -59,6 +70,10 @@ void trib_workers_destroy(struct trib_workers *workers);
 /** trib_workers_forget - free the memory in a forked child, where the threads do not
  * exist. */
 void trib_workers_forget(struct trib_workers *workers);
+
+/** trib_workers_asleep - return true if all workers sleep, so that the next post has to
+ * wake them. */
+bool trib_workers_asleep(const struct trib_workers *workers);
 
 /** trib_workers_free - return the number of free cells. */
 uint32_t trib_workers_free(const struct trib_workers *workers);
@@ -87,6 +102,18 @@ bool trib_workers_done(struct trib_workers *workers, uint32_t cell);
 
 /** trib_workers_release - free a cell whose work is done. */
 void trib_workers_release(struct trib_workers *workers, uint32_t cell);
+
+/**
+ * trib_workers_split - run parts 0 … n - 1 on the workers and in this thread.
+ *
+ * Returns once all parts are done. A worker that is late leaves its parts to the other
+ * threads; with no free cell, this thread runs all of them. Which thread runs a part is
+ * undefined, so parts must not depend on each other.
+ * run      called once for each part
+ * returns  the number of parts that workers ran
+ */
+uint32_t trib_workers_split(struct trib_workers *workers, uint32_t n,
+                            void (*run)(void *arg, uint32_t part), void *arg);
 
 /**
  * trib_workers_clear - retract work that has not begun and wait for the rest; all cells

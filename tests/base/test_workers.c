@@ -29,10 +29,12 @@ static void count_wake(void *arg)
     atomic_fetch_add(&d->wakes, 1);
 }
 
-static void open_desk(struct desk *d, uint32_t threads, uint32_t cells)
+static void open_spinning_desk(struct desk *d, uint32_t threads, uint32_t cells,
+                               uint32_t spin_us)
 {
     struct trib_workers_opts opts = {.threads = threads,
                                      .cells = cells,
+                                     .spin_us = spin_us,
                                      .name = "test-worker",
                                      .wake = count_wake,
                                      .arg = d};
@@ -40,6 +42,11 @@ static void open_desk(struct desk *d, uint32_t threads, uint32_t cells)
     memset(d, 0, sizeof(*d));
     assert_int_equal(trib_workers_create(&opts, &d->workers), 0);
     assert_int_equal(trib_workers_free(d->workers), cells);
+}
+
+static void open_desk(struct desk *d, uint32_t threads, uint32_t cells)
+{
+    open_spinning_desk(d, threads, cells, 0);
 }
 
 static void run_square(void *arg, uint32_t cell, uint32_t worker)
@@ -205,6 +212,69 @@ TEST(test_clear)
     }
 }
 
+struct parts {
+    _Atomic int ran[MOST];
+    _Atomic int begun;
+    int meet; /* each part waits until so many have begun */
+};
+
+static void run_part(void *arg, uint32_t part)
+{
+    struct parts *p = arg;
+
+    atomic_fetch_add(&p->ran[part], 1);
+    atomic_fetch_add(&p->begun, 1);
+    while (atomic_load(&p->begun) < p->meet)
+        sched_yield();
+}
+
+static uint32_t split(struct desk *d, uint32_t n, int meet)
+{
+    struct parts p = {.meet = meet};
+    const uint32_t shared = trib_workers_split(d->workers, n, run_part, &p);
+
+    for (uint32_t i = 0; i < MOST; i++)
+        assert_int_equal(atomic_load(&p.ran[i]), i < n);
+    return shared;
+}
+
+/* Each part runs once, with fewer and more parts than threads. */
+TEST(test_split)
+{
+    for (uint32_t threads = 1; threads <= 4; threads++)
+        for (uint32_t spin_us = 0; spin_us <= 20; spin_us += 20) {
+            struct desk d;
+            open_spinning_desk(&d, threads, 5, spin_us);
+            for (uint32_t n = 1; n <= MOST; n++) {
+                assert_true(split(&d, n, 0) < n + (n > 1));
+                assert_int_equal(trib_workers_free(d.workers), 5);
+            }
+            assert_int_equal(split(&d, threads + 1, (int)threads + 1), threads);
+            trib_workers_destroy(d.workers);
+        }
+}
+
+/* While the workers have other work, or all cells have, the owner runs all parts. */
+TEST(test_split_alone)
+{
+    struct desk d;
+
+    open_desk(&d, 2, 4);
+    for (int i = 0; i < 2; i++)
+        (void)post(&d, run_gated);
+    trib_workers_rouse(d.workers);
+    wait_for(&d.begun, 2);
+    for (int busy = 2; busy <= 4; busy++) {
+        assert_int_equal(split(&d, 7, 0), 0);
+        assert_int_equal(trib_workers_free(d.workers), 4 - busy);
+        if (busy < 4)
+            (void)post(&d, run_gated);
+    }
+    atomic_store(&d.gate, true);
+    trib_workers_clear(d.workers);
+    trib_workers_destroy(d.workers);
+}
+
 /* How many threads of this name the kernel sees asleep. */
 static int asleep(const char *name)
 {
@@ -231,7 +301,7 @@ TEST(test_sleep)
 
     if (access("/proc/self/task", R_OK))
         tribtest_skip("no /proc");
-    open_desk(&d, 3, 4);
+    open_spinning_desk(&d, 3, 4, 100);
     while (asleep("test-worker") < 3)
         sched_yield();
     for (int round = 1; round <= 50; round++) {
