@@ -22,6 +22,7 @@
 #include "comm/plan/plan_stats.h"
 #include "pipeline/engine/engine_wait.h"
 #include "pipeline/payload/encode_ahead.h"
+#include "pipeline/payload/chunk_parts.h"
 #include "pipeline/run/run.h"
 
 static bool disjoint(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -280,6 +281,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
     plan = trib_plan_hold((struct trib_plan *)(uintptr_t)plan);
     const struct trib_run_desc *r = &plan->run.desc;
     const char *name = plan->identity.name;
+    const bool ahead = trib_encode_ahead_is_used(&plan->run);
+    const bool splits = trib_parts_is_used(&plan->comm->engine, &plan->run);
     size_t size = r->element;
     char model[160] = "";
 
@@ -291,7 +294,7 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              "%s%s%s"
              "feedback   %s\n"
              "chunks     %" PRIu32 " round%s of %" PRIu32 ", up to %zu bytes each\n"
-             "threads    %d encode ahead\n"
+             "threads    %d %s\n"
              "memory     %s\n"
              "%s%s%s",
              trib_coll_name(r->op.coll), r->count, trib_dtype_name(r->op.dtype),
@@ -301,7 +304,8 @@ trib_status_t trib_plan_explain(const trib_plan_t *plan, char *text, size_t byte
              model[0] ? "\n" : "", plan->codec ? r->feedback.text : "none",
              trib_run_rounds(&plan->run), trib_run_rounds(&plan->run) == 1 ? "" : "s",
              r->n_chunks, r->piece * size,
-             trib_encode_ahead_is_used(&plan->run) ? plan->comm->cfg.encode_threads : 0,
+             ahead || splits ? plan->comm->cfg.encode_threads : 0,
+             splits ? "share sums and copies" : "encode ahead",
              !r->zero_copy     ? "through slots"
              : plan->codec     ? "peers read sums in the aggregators' memory"
              : plan->run.reads ? "peers read and write trib_alloc memory in place, and "

@@ -8,7 +8,7 @@
 #include "pipeline/link/billboard.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
-#include "pipeline/payload/payload_raw.h"
+#include "pipeline/payload/raw_sum.h"
 #include "pipeline/run/engine_trace.h"
 #include "pipeline/run/failure.h"
 

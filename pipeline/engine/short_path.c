@@ -11,6 +11,7 @@
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_raw.h"
+#include "pipeline/payload/raw_sum.h"
 #include "pipeline/run/failure.h"
 
 struct short_chunk {

@@ -2,7 +2,6 @@
 #include "pipeline/payload/encode_ahead.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/time.h"
@@ -11,12 +10,10 @@
 #include "pipeline/payload/payload_agree.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/encoded_store.h"
+#include "pipeline/payload/chunk_parts.h"
 #include "pipeline/run/engine_state.h"
 
-enum {
-    WORDS_PER_THREAD = 4, /* cells: one in progress, the others done or queued */
-    PIECE_MIN = 1024,     /* elements: fewer are encoded sooner than a worker wakes */
-};
+enum { PIECE_MIN = 1024 }; /* elements: fewer are encoded sooner than a worker wakes */
 
 /* A chunk of each round whose input is encoded. */
 struct source {
@@ -52,32 +49,6 @@ struct trib_encode_ahead {
     uint32_t at;  /* index of a source */
     bool waiting; /* a task waits for a worker */
 };
-
-static void wake_engine(void *arg)
-{
-    struct trib_engine *e = arg;
-
-    e->transport->ops->wake(e->transport, e->rank);
-}
-
-static trib_status_t start_workers(struct trib_engine *e)
-{
-    uint32_t threads = (uint32_t)e->cfg->encode_threads;
-    struct trib_workers_opts opts = {.threads = threads,
-                                     .cells = threads * WORDS_PER_THREAD,
-                                     .name = "trib-encode",
-                                     .wake = wake_engine,
-                                     .arg = e};
-
-    if (e->workers)
-        return TRIB_OK;
-    errno = trib_workers_create(&opts, &e->workers);
-    if (!errno)
-        return TRIB_OK;
-    return trib_fail(e->err, TRIB_ERR_SYSTEM,
-                     "cannot start %u encoder threads: %m (lower TRIB_ENCODE_THREADS)",
-                     threads);
-}
 
 static trib_status_t find_sources(struct trib_run *run, struct trib_encode_ahead *a)
 {
@@ -158,7 +129,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
     *a = (struct trib_encode_ahead){.engine = e,
                                     .run = run,
                                     .threads = threads,
-                                    .n_words = threads * WORDS_PER_THREAD};
+                                    .n_words = threads * TRIB_WORKERS_CELLS};
     trib_status_t st = find_sources(run, a);
     if (st == TRIB_OK && (uint64_t)a->n_sources * trib_run_rounds(run) < 2) {
         trib_encode_ahead_dispose(run); /* the only encoded chunk is due at once */
@@ -168,7 +139,7 @@ trib_status_t trib_encode_ahead_prepare(struct trib_engine *e, struct trib_run *
         st = make_benches(run, a);
     if (st == TRIB_OK)
         st = make_words(run, a);
-    return st == TRIB_OK ? start_workers(e) : st;
+    return st == TRIB_OK ? trib_parts_workers(e) : st;
 }
 
 void trib_encode_ahead_dispose(struct trib_run *run)

@@ -25,6 +25,8 @@ libpipeline_la_SOURCES += \
 	pipeline/payload/run_codec.c pipeline/payload/run_codec.h \
 	pipeline/payload/agg_sum.c pipeline/payload/agg_sum.h \
 	pipeline/payload/undo_log.c pipeline/payload/undo_log.h \
+	pipeline/payload/raw_sum.c pipeline/payload/raw_sum.h \
+	pipeline/payload/chunk_parts.c pipeline/payload/chunk_parts.h \
 	pipeline/payload/encoded_store.c pipeline/payload/encoded_store.h \
 	pipeline/payload/peer_reads.c pipeline/payload/peer_reads.h
 EXTRA_DIST += pipeline/payload/README.md

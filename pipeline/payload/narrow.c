@@ -67,7 +67,7 @@ struct trib_narrow trib_narrow_begin(struct trib_engine *e, struct trib_run *run
 enum { NARROW_BLOCK = 512 }; /* elements; eight rows of float32 stay in L1 */
 
 void trib_narrow_sum(const struct trib_kernels *k, const struct trib_run *run,
-                     const uint8_t *const *src, int n_src,
+                     const uint8_t *const *src, int n_src, size_t skip,
                      const struct trib_reduce_args *all)
 {
     _Alignas(64) float part[TRIB_REDUCE_MAX_SRC][NARROW_BLOCK];
@@ -82,7 +82,7 @@ void trib_narrow_sum(const struct trib_kernels *k, const struct trib_run *run,
             weight[0] = 1.0f;
             for (; row < TRIB_REDUCE_MAX_SRC && used < n_src; row++, used++) {
                 weight[row] = all->weight ? all->weight[used] : 1.0f;
-                k->to_f32[dtype](part[row], src[used] + first * element, n);
+                k->to_f32[dtype](part[row], src[used] + skip + first * element, n);
             }
             struct trib_reduce_args r = {
                 .n = n, .n_src = row, .dst[0] = part[0], .n_dst = 1};

@@ -71,10 +71,11 @@ static inline float trib_narrow_weight(const struct trib_narrow *sum, uint8_t co
  * trib_narrow_sum - sum more sources than a kernel accepts, of floats of 16 or 8 bits.
  *
  * The intermediate sum stays in float32, so the result is rounded once.
+ * skip     bytes of each source before the elements to sum
  * all      arguments of the sum, except its sources
  */
 void trib_narrow_sum(const struct trib_kernels *k, const struct trib_run *run,
-                     const uint8_t *const *src, int n_src,
+                     const uint8_t *const *src, int n_src, size_t skip,
                      const struct trib_reduce_args *all);
 
 #endif

@@ -18,6 +18,7 @@
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
 #include "pipeline/payload/run_codec.h"
+#include "pipeline/payload/chunk_parts.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/run/engine_state.h"
 
@@ -295,8 +296,9 @@ trib_status_t trib_payload_prepare(struct trib_engine *e, struct trib_run *run)
         st = trib_quorum_prepare(e, run);
     if (st == TRIB_OK)
         st = trib_undo_prepare(e->kernels, run);
-    if (st == TRIB_OK && run->desc.codec)
-        st = trib_encode_ahead_prepare(e, run);
+    if (st == TRIB_OK)
+        st = run->desc.codec ? trib_encode_ahead_prepare(e, run)
+                             : trib_parts_prepare(e, run);
     return st;
 }
 

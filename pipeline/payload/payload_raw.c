@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/dtype.h"
-#include "compress/vectors/robust_op.h"
 #include "pipeline/payload/check.h"
 #include "pipeline/payload/chunk_memory.h"
 #include "pipeline/payload/contribution.h"
@@ -13,6 +11,8 @@
 #include "pipeline/payload/payload.h"
 #include "pipeline/payload/payload_state.h"
 #include "pipeline/payload/peer_reads.h"
+#include "pipeline/payload/raw_sum.h"
+#include "pipeline/payload/chunk_parts.h"
 #include "pipeline/payload/undo_log.h"
 #include "pipeline/run/engine_state.h"
 #include "pipeline/run/run_buffers.h"
@@ -169,7 +169,8 @@ static void copy_to_staging(struct trib_engine *e, struct trib_run *run,
     size_t bytes = c->n * run->desc.element;
 
     assert(bytes <= e->arena.slot_bytes);
-    memcpy(trib_link_to_send(l, &e->arena, t->lane, bytes), sent_by(run, t, c), bytes);
+    trib_parts_copy(e, trib_link_to_send(l, &e->arena, t->lane, bytes),
+                    sent_by(run, t, c), bytes);
     e->stats.copied_bytes += bytes;
 }
 
@@ -249,78 +250,12 @@ static void raw_fill(struct trib_engine *e, struct trib_run *run, struct trib_ta
         if (way == WRITTEN_IN_PLACE)
             fill_zcopy(e, run, t, c, way);
         if (way == STORED_IN_PLACE) {
-            e->kernels->copy_stream(stored_at(e, run, neighbor, c), src, bytes);
+            trib_parts_copy_stream(e, stored_at(e, run, neighbor, c), src, bytes);
             e->stats.copied_bytes += bytes;
         }
         t->placed &= ~round_bit(t->done);
     }
     count_named(&e->stats.wire_bytes, run, &entry->frame, c);
-}
-
-/*
- * Sum TRIB_REDUCE_MAX_SRC sources at a time, block by block. The partial sum stays in a
- * small buffer, because the destination may be one of the later sources.
- */
-static void reduce_many(trib_reduce_fn fn, const struct trib_run *run,
-                        const uint8_t *const *src, int n_src,
-                        const struct trib_reduce_args *all)
-{
-    _Alignas(64) uint8_t partial[4096];
-    size_t element = run->desc.element, step = sizeof(partial) / element;
-
-    assert(n_src > TRIB_REDUCE_MAX_SRC && all->n_dst <= TRIB_REDUCE_MAX_DST);
-    for (size_t first = 0; first < all->n; first += step) {
-        struct trib_reduce_args r = {.n =
-                                         all->n - first < step ? all->n - first : step};
-        for (int used = 0; used < n_src;) {
-            while (r.n_src < TRIB_REDUCE_MAX_SRC && used < n_src)
-                r.src[r.n_src++] = src[used++] + first * element;
-            bool last = used == n_src;
-            r.ranks = last ? all->ranks : 0;
-            r.n_dst = last ? all->n_dst : 1;
-            for (int d = 0; d < r.n_dst; d++)
-                r.dst[d] = last ? (uint8_t *)all->dst[d] + first * element : partial;
-            fn(&r);
-            r.src[0] = partial;
-            r.n_src = 1;
-        }
-    }
-}
-
-static void reduce_robust(struct trib_engine *e, struct trib_run *run,
-                          const uint8_t *const *src, int n_src,
-                          const struct trib_reduce_args *r)
-{
-    const struct trib_robust robust = {.kernels = e->kernels,
-                                       .op = run->desc.op.op,
-                                       .dtype = run->desc.op.dtype,
-                                       .parameter = run->desc.parameter,
-                                       .rows = run->payload->rows};
-
-    trib_robust_reduce(&robust, src, n_src, r);
-}
-
-void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
-                  const uint8_t *const *src, int n_src, struct trib_reduce_args *r)
-{
-    trib_dtype_t dtype = run->desc.op.dtype;
-    if (run->payload->rows) {
-        reduce_robust(e, run, src, n_src, r);
-        return;
-    }
-    trib_reduce_fn fn = e->kernels->reduce[dtype][run->desc.op.op];
-
-    if (n_src > TRIB_REDUCE_MAX_SRC) {
-        if (trib_dtype_is_narrow(dtype))
-            trib_narrow_sum(e->kernels, run, src, n_src, r);
-        else
-            reduce_many(fn, run, src, n_src, r);
-        return;
-    }
-    r->n_src = n_src;
-    for (int i = 0; i < n_src; i++)
-        r->src[i] = src[i];
-    fn(r);
 }
 
 /* Return the payload address of the slot for a SEND of this round; NULL if it is not
@@ -496,7 +431,7 @@ static trib_status_t raw_copy_in(struct trib_engine *e, struct trib_run *run,
         return TRIB_ERR_PROTOCOL;
     trib_undo_save_input(run, c);
     if (c->n)
-        memcpy(trib_run_acc(run, c), src, c->n * run->desc.element);
+        trib_parts_copy(e, trib_run_acc(run, c), src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;
     return entry->frame.kind == TRIB_FRAME_DATA || trib_engine_stood(e, neighbor->peer)
                ? TRIB_OK
@@ -518,7 +453,7 @@ void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
     }
     if (dst == src)
         return;
-    memcpy(dst, src, c->n * run->desc.element);
+    trib_parts_copy(e, dst, src, c->n * run->desc.element);
     e->stats.copied_bytes += c->n * run->desc.element;
 }
 

@@ -11,15 +11,6 @@
 void trib_raw_copy(struct trib_engine *e, struct trib_run *run,
                    const struct trib_chunk *c);
 
-/**
- * trib_raw_sum - sum the elements of any number of sources.
- *
- * src      [n_src] in rank order
- * r        arguments of the sum, except its sources
- */
-void trib_raw_sum(struct trib_engine *e, struct trib_run *run,
-                  const uint8_t *const *src, int n_src, struct trib_reduce_args *r);
-
 /* Rows of payload.h, for payload_blocks.c. */
 void trib_raw_end(struct trib_engine *e, struct trib_run *run);
 bool trib_raw_ready(struct trib_engine *e, struct trib_run *run,

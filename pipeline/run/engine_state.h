@@ -45,6 +45,8 @@ struct trib_engine_stats {
     uint64_t sums; /* k-ary sums of chunks */
     uint64_t wait_ns, encode_ns;
     uint64_t words_ahead; /* encoded chunks that workers had ready when they were due */
+    uint64_t splits; /* sums and copies of chunks that were split over workers */
+    uint64_t parts_shared; /* parts of them that workers did */
     uint64_t short_sums; /* sums closed without the contribution of some rank */
     uint64_t late_frames; /* frames dropped because their sums were already closed */
 };
@@ -76,7 +78,9 @@ struct trib_engine {
     struct trib_link *links; /* [size] */
     struct trib_peer *peers; /* [size] */
     bool *parted; /* [size] peers that trib_engine_part disconnects together */
-    struct trib_workers *workers; /* encoder threads; NULL until a plan needs them */
+    struct trib_workers *workers; /* NULL until a plan needs them */
+    bool splits; /* workers share sums and copies of large raw chunks */
+    uint64_t parts_until; /* ns: workers are woken for a chunk that begins before */
     struct trib_run *head; /* active run, first of the queue */
     struct trib_run *tail;
     struct trib_engine_p2p *p2p; /* messages between ranks; NULL: no message plans */

@@ -51,4 +51,4 @@ tests_comm_test_revoked_SOURCES = tests/agg/client/aggregators.h tests/comm/test
 endif
 
 EXTRA_DIST += tests/comm/deterministic_cases.h tests/comm/fed.h tests/comm/neighbor_graphs.h tests/comm/right_sums.h \
-	tests/comm/sparse_scene.h
+	tests/comm/shared_parts.h tests/comm/sparse_scene.h

@@ -7,6 +7,7 @@
 
 #include "base/map_watch.h"
 #include "tests/comm/placed.h"
+#include "tests/comm/shared_parts.h"
 #include "tests/harness/fake_pages.h"
 #include "tests/harness/fake_verbs.h"
 
@@ -208,4 +209,11 @@ TEST(test_failure)
         reset_with_pages()->delay_us = i < 2 ? 300 : 0;
         assert_int_equal(ranks_run(&job), 0);
     }
+}
+
+/* Workers share sums and copies, from registered memory and through slots. */
+TEST(test_shared_parts)
+{
+    fake_verbs_reset();
+    shared_run("transport=verbs:cache=0;" SHARED_SPLIT, true);
 }

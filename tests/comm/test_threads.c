@@ -12,6 +12,7 @@
 #include "pipeline/payload/encode_ahead.h"
 #include "tests/comm/algorithms.h"
 #include "tests/comm/fed.h"
+#include "tests/comm/shared_parts.h"
 
 enum {
     STEPS = 3,
@@ -486,6 +487,18 @@ TEST(test_forked_child)
         .size = 2, .fn = forks, .config = "transport=shm,encode_threads=2,chunk=256K"};
 
     assert_int_equal(ranks_run(&job), 0);
+}
+
+/* ---- sums and copies of raw chunks ----------------------------------------------- */
+
+TEST(test_raw_shm)
+{
+    shared_run("transport=shm;" SHARED_SPLIT, false);
+}
+
+TEST(test_raw_tcp)
+{
+    shared_run("transport=tcp;" SHARED_SPLIT, false);
 }
 
 /* ---- work that is not encoded ahead ---------------------------------------------- */

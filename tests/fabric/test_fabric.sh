@@ -54,6 +54,13 @@ right "without shared receive queues" 4
 fabric_open hosts=10 || exit 1
 TRIB_IN_FLIGHT=64K TRIB_ALGORITHM=direct right "ten hosts that send to each other" 10
 
+# Chunks of 256K over a network: two threads of a rank with two cores share their sums and copies.
+fabric_open hosts=2 || exit 1
+threads=0
+[ "$(nproc)" -lt 2 ] || threads="1 share sums and copies"
+TRIB_ENCODE_THREADS=1 expect "two hosts with a worker each" 0 "threads    $threads" "$fabric/run" 2 \
+    taskset 0xffff "$perf" allreduce --check --call plan --explain --sizes 4M --iters 3
+
 # Each rank sends 1 MiB in all: no sum can take less than 10 ms.
 fabric_open hosts=2 rate=100000000 delay_us=100 || exit 1
 expect "links of 100 MB/s" 0 "" "$fabric/run" 2 "$perf" allreduce --check --sizes 1M --iters 5 --csv -

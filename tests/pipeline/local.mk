@@ -16,6 +16,7 @@ check_tests += tests/pipeline/engine/test_engine tests/pipeline/engine/test_engi
 	tests/pipeline/payload/test_payload_blocks tests/pipeline/payload/test_payload_coded \
 	tests/pipeline/payload/test_payload_linear tests/pipeline/payload/test_payload_pairs \
 	tests/pipeline/payload/test_payload_prepare tests/pipeline/payload/test_payload_raw \
+	tests/pipeline/payload/test_chunk_parts tests/pipeline/payload/test_raw_sum \
 	tests/pipeline/payload/test_peer_reads tests/pipeline/payload/test_run_codec tests/pipeline/payload/test_undo_log \
 	tests/pipeline/payload/test_encoded_store tests/pipeline/run/test_engine_page tests/pipeline/run/test_events \
 	tests/pipeline/run/test_failure tests/pipeline/run/test_pair_regions tests/pipeline/run/test_result_store \

@@ -5,8 +5,6 @@
  */
 #include "tests/pipeline/payload/payload_rig.h"
 
-#include "pipeline/payload/payload_raw.h"
-
 static const char *const transports[] = {"loop", "shm"};
 static const size_t counts[] = {1, 63, 1025, 5003};
 
@@ -52,38 +50,6 @@ TEST(test_collectives)
                      .zero_copy = k % 5 != 0}};
         if (algo->colls & 1u << c.desc.op.coll)
             rig_check(&c, 1, 0);
-    }
-}
-
-/* More contributions than a kernel accepts at a time are summed in parts. */
-TEST(test_many_sources)
-{
-    for (int dtype = 0; dtype < TRIB_DTYPE_COUNT; dtype++) {
-        if (!rig_holds((trib_dtype_t)dtype))
-            continue;
-        enum { MANY = 3 * TRIB_REDUCE_MAX_SRC + 2, COUNT = 2100 };
-        static uint8_t x[MANY][COUNT * 8], y[COUNT * 8];
-        const uint8_t *src[MANY];
-        const struct rig r = {.c.desc.op.dtype = (trib_dtype_t)dtype,
-                              .kernels = trib_kernels_get(NULL)};
-        struct trib_payload_state kept = {.rows = NULL};
-        struct trib_run run = {.desc = {.op.dtype = (trib_dtype_t)dtype,
-                                        .element = trib_dtype_size(dtype)},
-                               .payload = &kept};
-        struct trib_engine e = {.kernels = r.kernels};
-        struct trib_reduce_args args = {.n = COUNT, .dst = {y}, .n_dst = 1};
-        for (int k = 0; k < MANY; k++) {
-            src[k] = x[k];
-            for (size_t i = 0; i < COUNT; i++)
-                rig_put(&r, x[k], i, (float)((i + (size_t)k) % 5) - 2.0f);
-        }
-        trib_raw_sum(&e, &run, src, MANY, &args);
-        for (size_t i = 0; i < COUNT; i++) {
-            float want = 0;
-            for (int k = 0; k < MANY; k++)
-                want += rig_get(&r, x[k], i);
-            assert_true(rig_get(&r, y, i) <= want && rig_get(&r, y, i) >= want);
-        }
     }
 }
 
