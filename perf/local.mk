@@ -5,6 +5,10 @@ perf_estimates_SOURCES = perf/probes/estimates.c
 perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
 perf_elastic_SOURCES = perf/probes/elastic.c
 perf_elastic_LDADD = libtributary.la
+# Calls the sums of plans, which libtributary hides.
+noinst_PROGRAMS += perf/bounds
+perf_bounds_SOURCES = perf/probes/bounds.c
+perf_bounds_LDADD = libperf.la libtools.la libtributary_all.la $(TRIB_LIBS)
 noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libversus.la \
 	libperfreport.la
