@@ -21,6 +21,7 @@
 #include "transport/verbs/verbs_iova.h"
 
 #define PAGE ((size_t)4096)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 enum { BORROW_MIN = 256 << 10 }; /* bytes: copying less costs as little as looking */
 
@@ -159,6 +160,28 @@ trib_status_t trib_verbs_reg_dmabuf(struct trib_transport *t,
                            : "");
 }
 
+/*
+ * Map memory that will be pinned as a whole; MAP_FAILED: none. From 2 MiB on it is
+ * aligned to huge pages, which the kernel is asked for: the adapter then translates
+ * fewer addresses, and so do the cores. A last, smaller part has small pages.
+ */
+static void *map_pages(size_t bytes)
+{
+    const size_t more = bytes < HUGE_PAGE ? 0 : HUGE_PAGE;
+    uint8_t *room = mmap(NULL, bytes + more, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (room == MAP_FAILED || !more)
+        return room;
+    const size_t before = -(uintptr_t)room % HUGE_PAGE;
+    if (before)
+        munmap(room, before);
+    if (before < more)
+        munmap(room + before + bytes, more - before);
+    (void)madvise(room + before, bytes, MADV_HUGEPAGE); /* if the kernel allows it */
+    return room + before;
+}
+
 /* Allocate whole pages: ibv_fork_init may withhold a page from child processes. */
 trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_out,
                                struct trib_region **region_out)
@@ -168,8 +191,7 @@ trib_status_t trib_verbs_alloc(struct trib_transport *t, size_t len, void **ptr_
 
     if (len == 0 || len > SIZE_MAX / 4)
         return trib_fail(v->err, TRIB_ERR_OVERFLOW, "cannot allocate %zu bytes", len);
-    void *ptr =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *ptr = map_pages(bytes);
     if (ptr == MAP_FAILED)
         return trib_fail(v->err, TRIB_ERR_NO_MEMORY, "cannot allocate %zu bytes: %m",
                          len);

@@ -287,3 +287,49 @@ TEST(test_forks_of_threads, ready, nothing_left)
         pthread_join(of[i], NULL);
     pair_close(&c.s.pair);
 }
+
+/* Huge pages ---------------------------------------------------------------------- */
+
+/* Return true if the kernel was asked for huge pages at this address. */
+static bool wants_huge_pages(const void *p)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[1000];
+    bool within = false, wants = false;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        unsigned long lo, hi;
+        if (sscanf(line, "%lx-%lx ", &lo, &hi) == 2)
+            within = (uintptr_t)p >= lo && (uintptr_t)p < hi;
+        else if (within && strncmp(line, "VmFlags:", 8) == 0)
+            wants |= strstr(line, " hg") != NULL;
+    }
+    fclose(f);
+    return wants;
+}
+
+/* Memory for slots and vectors is registered and pinned as a whole. From a huge page on
+ * it uses huge pages. */
+TEST(test_huge_pages, ready, nothing_left)
+{
+    static const size_t sizes[] = {4096, (2 << 20) - 4096, 2 << 20, (5 << 20) + 1};
+    struct pair pair;
+
+    open_pair(&pair);
+    const struct trib_transport_ops *ops = pair.t[0]->ops;
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
+        tribtest_skip("no huge pages");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct trib_region *region;
+        void *mem;
+        const bool huge = sizes[i] >= 2 << 20;
+        assert_status(ops->alloc(pair.t[0], sizes[i], &mem, &region), TRIB_OK);
+        memset(mem, 1, sizes[i]);
+        assert_int_equal(wants_huge_pages(mem), huge);
+        if (huge)
+            assert_int_equal((uintptr_t)mem % (2 << 20), 0);
+        ops->dereg(pair.t[0], region);
+    }
+    pair_close(&pair);
+}
