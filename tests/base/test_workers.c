@@ -215,7 +215,7 @@ TEST(test_clear)
 struct parts {
     _Atomic int ran[MOST];
     _Atomic int begun;
-    int meet; /* each part waits until so many have begun */
+    int meet; /* number of parts that each part waits for */
 };
 
 static void run_part(void *arg, uint32_t part)

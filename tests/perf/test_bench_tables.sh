@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Tables that the scripts of perf/bench compute from launches, compared with values computed by
-# hand, and perf/cost.
+# hand, perf/cost and perf/bounds.
 # shellcheck source=tests/harness/tap.sh disable=SC2016 # awk expands
 . "${abs_top_srcdir:-.}/tests/harness/tap.sh"
 perf=${abs_top_srcdir:-.}/perf
@@ -73,6 +73,17 @@ usage "bench.md (tables)"
 result $? "cost of a selection with feedback"
 expect "no such codec" 1 "cost: topq: " "$cost" topq 100000 3
 expect "no passes" 2 "usage: cost CODEC" "$cost" topk 100000 0
+
+bounds=${abs_top_builddir:-build}/perf/bounds
+expect "bounds of a sum with 1 and 2 threads" 0 "| 25 | 2 | 5369 |" "$bounds" 2 1
+[ "$(grep -cE '^(sum|copy|loopback),(65536|262144|1048576),[12],[0-9.]+$' "$said")" = 15 ]
+result $? "bounds: a rate for each chunk and number of threads"
+awk -F'[,|]' '$1 == "sum" && $2 == 262144 { rate[$3] = $4 }
+    /^\| 400 / { sub(/ \(.*/, "", $5); us = 8388.608 / rate[$3 + 0]; us = us > 335.5 ? us : 335.5
+        rows++; wrong += $5 + 0 < 0.99 * us - 1 || $5 + 0 > 1.01 * us + 1 }
+    END { exit rows != 2 || wrong > 0 }' "$said"
+result $? "bounds: the longer of wire and sum at 400 Gbit/s"
+expect "bounds: no threads" 2 "usage: bounds" "$bounds" 0
 
 # Launches: mpi, way, ranks, place, bytes, us.
 begin mpi '$0' 'openmpi,plain,2,in,8,0.4

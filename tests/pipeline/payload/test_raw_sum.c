@@ -16,7 +16,7 @@ enum {
     THREADS = 4,
     MANY = 2 * TRIB_REDUCE_MAX_SRC + 3,
     MOST = TRIB_PARTS_CHUNK + 2 * TRIB_PARTS_BYTES, /* bytes */
-    STRIDE = 997, /* every so many elements are compared with the oracle */
+    STRIDE = 997, /* distance of elements that are compared with the oracle */
     PERIOD = 4098, /* elements after which inputs repeat; even, for pairs */
 };
 
