@@ -22,7 +22,7 @@
 #define STOP_MARGIN 2.0  /* added to another time-out */
 #define STOP_SHORT_MS 500
 #define SHOT_SECONDS 15  /* the longest wait for a fault: the driver may be slow */
-#define AT_ONCE 4
+#define AT_ONCE 6
 #define WARM_UP 3
 #define COUNT ((size_t)1 << 20)
 
