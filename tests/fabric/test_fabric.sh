@@ -93,6 +93,20 @@ while_running "an address is removed and comes back" "" host=0 device=1 gid=3: g
 fabric_open hosts=2 devices=2 || exit 1
 while_running "a device fails: the other rail remains" "fake1" host=1 device=1 fatal=1
 
+# The only connection of a host with one port and one with two.
+for way in rdmacm gid; do
+    fabric_open hosts=2 devices=2 down_fails=1 || exit 1
+    { within 60 has_begun && fabric_set host=1 device=1 link=down && sleep 0.3 &&
+        fabric_set host=1 device=1 link=up; } &
+    # shellcheck disable=SC2016 # the rank expands it
+    expect "one port and two, by $way: its port goes down and comes back" 0 "again" "$fabric/run" 2 sh -c '
+        export TRIB_TRANSPORT="verbs:connect=$0,ack_timeout=12,retry_count=1"
+        [ "$TRIB_RANK" = 0 ] || TRIB_TRANSPORT="$TRIB_TRANSPORT,device=fake1"
+        exec "$@"' "$way" "$perf" allreduce --check --sizes 64K --iters 600
+    wait $!
+    result $? "one port and two, by $way: during the sums"
+done
+
 fabric_open hosts=3 devices=2 retry_us=500000 || exit 1
 # shellcheck disable=SC2016 # the rank expands it
 expect "a rank dies: the others name it" any "is lost" "$fabric/run" 3 sh -c '

@@ -160,6 +160,7 @@ struct multirail_peer {
     int n; /* number of rails; 0: not known yet */
     bool plain; /* one end has one device, the other several: one rail, over any inner
                  * of the other end */
+    bool crossed; /* plain, and the peer writes over another inner than this rank */
     struct multirail_rail rails[MULTIRAIL_MAX];
     uint8_t ahead; /* connect_many has tried them, and connect has not asked yet */
     uint8_t dead; /* abandoned: no writes use them */
@@ -313,8 +314,9 @@ void trib_multirail_set_shares(struct multirail_peer *p,
                                const uint32_t speed[MULTIRAIL_MAX]);
 
 /* A parsed address. If this rank or the peer has one device and the other several,
- * `plain` is set, n is 1 and no board is used. inner[0] is then what this rank's inner
- * transports connect to: the whole address if the peer has several devices. */
+ * `plain` is set, and there is one rail. inner[0] is then what this rank's inner
+ * transports connect to: the whole address if the peer has several devices. board[0]
+ * is empty if the peer has one device and never connects again. */
 struct multirail_parsed_address {
     int n;
     bool plain;

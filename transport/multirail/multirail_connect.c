@@ -79,6 +79,61 @@ static size_t boards_addressed(const struct multirail *r)
     return MULTIRAIL_BOARDS_AT + ((size_t)r->self + 1) * sizeof(struct multirail_board);
 }
 
+/* Return true if this rank has one device and the peer several: which of them it has
+ * connected to, only its inner transport knows. */
+static bool is_unknown(const struct multirail *r,
+                       const struct multirail_parsed_address *whole)
+{
+    return r->n == 1 && whole->n > 1;
+}
+
+/* Get the peer's board for a rail; for an unknown device, the boards of all as one
+ * blob, as of any other region. */
+static bool board_of(const struct multirail *r,
+                     const struct multirail_parsed_address *whole, int other,
+                     struct trib_blob *out)
+{
+    const uint32_t magic = MULTIRAIL_MAGIC;
+    struct multirail_bytes before = {NULL, 0};
+    size_t at = sizeof(magic);
+
+    *out = whole->board[other];
+    if (!is_unknown(r, whole))
+        return true;
+    memset(out, 0, sizeof(*out));
+    memcpy(out->bytes, &magic, sizeof(magic));
+    for (int j = 0; j < whole->n; j++) {
+        const struct multirail_bytes one = {whole->board[j].bytes, whole->board[j].len};
+        if (!trib_multirail_put(out->bytes, sizeof(out->bytes), &at, one, before))
+            return false;
+        before = one;
+    }
+    out->len = (uint16_t)at;
+    return true;
+}
+
+/* Write the hello of a rail; for an unknown device, that of each. */
+static trib_status_t say_hello(struct multirail *r, int peer, int k,
+                               const struct multirail_parsed_address *whole)
+{
+    struct multirail_peer *p = &r->peers[peer];
+    const int first = p->rails[k].other, n = is_unknown(r, whole) ? whole->n : 1;
+    struct multirail_hello *hello = r->boards[r->size + peer].hello;
+
+    assert(first >= 0 && first + n <= MULTIRAIL_MAX);
+    for (int j = first; j < first + n; j++) {
+        hello[j] = (struct multirail_hello){
+            .magic = MULTIRAIL_MAGIC, .n = (uint16_t)p->n, .rail = (uint16_t)k};
+        for (int i = 0; i < p->n; i++)
+            hello[j].share[i] = p->rails[i].share;
+    }
+    return trib_multirail_send_msg(
+        r, peer, k,
+        (struct multirail_msg){.off = (size_t)first * sizeof(*hello),
+                               .len = (size_t)n * sizeof(*hello),
+                               .quiet = true});
+}
+
 /* Set up one rail: import the peer's board and send the rail's number. */
 static trib_status_t set_up_rail(struct multirail *r, int peer, int k,
                                  const struct multirail_parsed_address *whole)
@@ -86,25 +141,17 @@ static trib_status_t set_up_rail(struct multirail *r, int peer, int k,
     struct multirail_peer *p = &r->peers[peer];
     struct multirail_rail *rail = &p->rails[k];
     struct trib_transport *inner = r->inner[rail->inner];
+    struct trib_blob board;
 
     assert(rail->inner >= 0 && rail->inner < r->n);
     if (!whole->board[rail->other].len)
         return TRIB_OK;
-    trib_status_t status = trib_transport_import(
-        inner, peer, &whole->board[rail->other], boards_addressed(r), &rail->board);
-    if (status != TRIB_OK)
-        return status;
-    struct multirail_board *mine = &r->boards[r->size + peer];
-    struct multirail_hello *hello = &mine->hello[rail->other];
-    *hello = (struct multirail_hello){
-        .magic = MULTIRAIL_MAGIC, .n = (uint16_t)p->n, .rail = (uint16_t)k};
-    for (int i = 0; i < p->n; i++)
-        hello->share[i] = p->rails[i].share;
-    return trib_multirail_send_msg(
-        r, peer, k,
-        (struct multirail_msg){.off = (size_t)rail->other * sizeof(*hello),
-                               .len = sizeof(*hello),
-                               .quiet = true});
+    if (!board_of(r, whole, rail->other, &board))
+        return trib_fail(&r->inner_err[rail->inner], TRIB_ERR_INVALID,
+                         "peer %d: not an address of rails", peer);
+    const trib_status_t status =
+        trib_transport_import(inner, peer, &board, boards_addressed(r), &rail->board);
+    return status == TRIB_OK ? say_hello(r, peer, k, whole) : status;
 }
 
 enum { WRITES_OVER_IT, SAME_NETWORK, ANY, ORDERS };
@@ -141,7 +188,8 @@ static trib_status_t connect_plain(struct multirail *r, int peer,
                     trib_error_clear(r->err);
                 r->peers[peer].rails[0].inner = i;
                 r->peers[peer].rails[0].other = 0;
-                return TRIB_OK;
+                status = set_up_rail(r, peer, 0, whole);
+                return trib_multirail_take_error(r, i, status);
             }
             (void)trib_multirail_take_error(r, i, status);
             first = false;
@@ -202,7 +250,7 @@ static unsigned without_board(const struct multirail_peer *p)
 {
     unsigned rails = 0;
 
-    for (int k = 0; k < p->n && !p->plain; k++)
+    for (int k = 0; k < p->n; k++)
         rails |= (unsigned)!p->rails[k].board << k;
     return rails;
 }
@@ -227,7 +275,7 @@ static trib_status_t connect_all(struct multirail *r, int peer,
     trib_multirail_set_order(&p->out, p);
     if (failed)
         trib_multirail_fail_rails(r, peer, failed, NULL);
-    p->final |= (uint8_t)((failed | p->dead) & without_board(p));
+    p->final |= (uint8_t)((failed | p->dead | p->plain) & without_board(p));
     for (int k = p->n - 1; k >= 0; k--) {
         if (!(failed >> k & 1) && !(p->dead >> k & 1))
             atomic_store_explicit(&p->waker, p->rails[k].inner, memory_order_release);

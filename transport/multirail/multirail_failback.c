@@ -113,7 +113,7 @@ void trib_multirail_fail_back(struct multirail *r, int peer)
     assert(p->state == TRIB_PEER_CONNECTED);
     const bool complete = !p->trouble && p->flow == MULTIRAIL_FLOWING;
     const bool stranded = p->stranded_at && p->dead == multirail_all(p);
-    if (!r->revive || p->plain || !p->dead || (!complete && !stranded))
+    if (!r->revive || !p->dead || (!complete && !stranded))
         return;
     for (int k = 0; k < p->n; k++) {
         const struct multirail_rail *rail = &p->rails[k];

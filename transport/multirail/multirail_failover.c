@@ -270,7 +270,7 @@ static bool advance(struct multirail *r, int peer)
  * was said or seen. */
 static bool may_return(const struct multirail *r, const struct multirail_peer *p)
 {
-    return r->revive && !p->plain && p->state == TRIB_PEER_CONNECTED &&
+    return r->revive && !p->crossed && p->state == TRIB_PEER_CONNECTED &&
            !(p->ended & ~(p->broken | p->final)) && p->final != multirail_all(p) &&
            !p->left && !p->given_up && !p->process_ended && !p->continues;
 }

@@ -99,7 +99,7 @@ static bool identify_rail(struct multirail *r, int peer, int inner)
 
     assert(peer >= 0 && peer < r->size && inner >= 0 && inner < r->n);
     trib_snapshot(&hello, &r->boards[peer].hello[inner], sizeof(hello));
-    bool plain = hello.magic == 0; /* it has one device and no board */
+    bool plain = hello.magic == 0; /* it has one device and writes to no board */
     uint32_t n = plain ? 1 : hello.n, k = plain ? 0 : hello.rail;
 
     if ((!plain && hello.magic != MULTIRAIL_MAGIC) || n < 1 || n > (uint32_t)r->n ||
@@ -190,6 +190,7 @@ static void handle_arrived(struct multirail *r, int inner, const struct trib_eve
     }
     if (p->rails[k].inner < 0)
         p->rails[k].inner = inner; /* answer a plain peer over the inner that it uses */
+    p->crossed |= p->rails[k].inner != inner;
     if (e->imm == TRIB_IMM_OWN &&
         (!((p->parted & ~p->up) >> k & 1) || e->len >= MULTIRAIL_READY))
         handle_control(r, e->peer, k, e->len);

@@ -47,7 +47,8 @@ struct multirail_record {
 };
 static_assert(sizeof(struct multirail_record) == 4, "no padding");
 
-/* Written once, before anything else. */
+/* Written once, before anything else. A rank with one device writes the same into the
+ * place of each of the reader's: it does not know yet which of them it has reached. */
 struct multirail_hello {
     uint32_t magic; /* 0: not written yet */
     uint16_t n, rail;

@@ -2,9 +2,10 @@
 /*
  * verbs: one transport per port of this host's devices, and rails over them.
  *
- * Rails need one port at both ends, or several at both. Otherwise each end connects to
- * the first device of the peer that it reaches, beginning with those in its own
- * networks.
+ * Several rails need several ports at both ends. If one end has one, each end connects
+ * to the first device of the peer that it reaches, beginning with those in its own
+ * networks. This one rail is connected again after a failure if both ends have chosen
+ * the same pair of ports.
  */
 #include <ifaddrs.h>
 #include <netinet/in.h>

@@ -163,10 +163,15 @@ static inline void await_rails(struct pair *pair)
     }
 }
 
-static inline void open_rails(struct pair *pair, const char *text)
+static inline void open_unlike(struct pair *pair, const char *text0, const char *text1)
 {
     memset(sides, 0, sizeof(sides));
-    pair_open(pair, text, text);
+    pair_open(pair, text0, text1);
+}
+
+static inline void open_rails(struct pair *pair, const char *text)
+{
+    open_unlike(pair, text, text);
 }
 
 static inline void be_patient(struct pair *pair)
@@ -193,13 +198,21 @@ static inline struct verbs *inner_of_side(struct pair *pair, int side, int devic
     return (struct verbs *)((struct multirail *)pair->t[side])->inner[device];
 }
 
+static inline int most_rails(const struct pair *pair)
+{
+    const int n[2] = {((struct multirail *)pair->t[0])->n,
+                      ((struct multirail *)pair->t[1])->n};
+
+    return n[0] > n[1] ? n[0] : n[1];
+}
+
 /* All ports go down; return when both sides wait for one of them. */
 static inline void strand(struct pair *pair)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
     bool both = false;
 
-    for (int device = 0; device < ((struct multirail *)pair->t[0])->n; device++)
+    for (int device = 0; device < most_rails(pair); device++)
         fake_verbs_port(device, 1, false);
     while (!both && !trib_deadline_passed(until)) {
         step(pair);

@@ -153,6 +153,88 @@ TEST(test_last_rail, clean, nothing_left)
     }
 }
 
+/* One side has one port, the other several: their only rail comes back as often as it
+ * fails, whichever end and whichever way connects. */
+TEST(test_one_port_and_several, clean, nothing_left)
+{
+    static const char *const one[] = {"verbs:device=fake1,connect=rdmacm",
+                                      "verbs:device=fake1,connect=gid"};
+    static const char *const all[] = {"verbs:device=fake0,fake2,fake1,connect=rdmacm",
+                                      "verbs:connect=gid"};
+
+    for (int i = 0; i < 4; i++) {
+        struct fake_verbs_opts *fake = fake_verbs_reset();
+        const char *const texts[] = {one[i / 2], all[i / 2]};
+        struct pair pair;
+
+        fake->inline_max = ENTRY;
+        fake->devices = 3;
+        fake->down_fails = true;
+        open_unlike(&pair, texts[i % 2], texts[1 - i % 2]);
+        be_patient(&pair);
+        run(&pair, 50);
+        fake_verbs_fail(i % 2 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_RETRY_EXC_ERR);
+        run(&pair, 50);
+        await_rails(&pair);
+        strand(&pair);
+        for (int device = 0; device < 3; device++)
+            fake_verbs_port(device, 1, true);
+        run(&pair, 50);
+        await_rails(&pair);
+        assert_int_equal(peer_of(&pair, 0)->generation, peer_of(&pair, 1)->generation);
+        assert_true(pair_has_logged(&pair, "reaches rank"));
+        pair_close(&pair);
+        assert_int_equal(fake_verbs_mistakes() + fake_verbs_live(), 0);
+    }
+}
+
+static bool is_fake1(struct trib_transport *inner, const struct trib_address *address)
+{
+    (void)address;
+    return strcmp(((struct verbs *)inner)->device, "fake1") == 0;
+}
+
+static void await_loss(struct pair *pair, int side)
+{
+    struct trib_event e = {.kind = TRIB_EVENT_ARRIVED};
+
+    while (e.kind != TRIB_EVENT_PEER_LOST)
+        assert_int_equal(pair_await(pair, side, &e), 1);
+}
+
+/* The side with two ports writes over one, and is written to over the other: neither
+ * leads both ways, so the connection does not come back, and both sides say so. */
+TEST(test_crossed, clean, nothing_left)
+{
+    static const char *const texts[] = {"verbs:connect=gid",
+                                        "verbs:device=fake0,connect=gid"};
+    struct trib_address address[2];
+    struct trib_blob region[2];
+    struct pair pair = {0};
+
+    fake_verbs_reset()->devices = 2;
+    memset(sides, 0, sizeof(sides));
+    for (int i = 0; i < 2; i++) {
+        struct trib_transport_opts opts = pair_opts(&pair, i);
+        assert_ok(trib_transport_open(texts[i], &opts, &pair.t[i]));
+        pair_offer(&pair, i, &address[i], &region[i]);
+    }
+    ((struct multirail *)pair.t[0])->same_net = is_fake1;
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair.t[i]->ops;
+        assert_ok(ops->connect(pair.t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair.t[i], !i, &region[!i], &pair.remote[i]));
+    }
+    be_patient(&pair);
+    run(&pair, 50);
+    assert_true(peer_of(&pair, 0)->crossed);
+    fake_verbs_fail(IBV_WC_RETRY_EXC_ERR);
+    assert_ok(pair.t[0]->ops->write(pair.t[0], 1, &(struct trib_write){.imm = 7}));
+    await_loss(&pair, 0);
+    await_loss(&pair, 1);
+    pair_close(&pair);
+}
+
 /* With reconnect=0 the failure of the only connection is the loss of the peer. */
 TEST(test_no_reconnect, clean, nothing_left)
 {
