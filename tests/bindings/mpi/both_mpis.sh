@@ -26,6 +26,15 @@ compiled() {
     result $? "$mpi: $1 compiles"
 }
 
+# Print the path of a library that makes waiting ranks of MPICH yield their core.
+yielding() {
+    local library=$dir/yielding_ucp.so
+
+    [ -z "$sanitizer" ] || return # its library must be the first that is preloaded
+    [ -e "$library" ] || cc -O1 -shared -fPIC -D_GNU_SOURCE "$source/tests/bindings/mpi/yielding_ucp.c" -o "$library" -ldl &&
+        echo "$library"
+}
+
 # FUNCTION: call it for each installed MPI, which is $mpi and the argument, with the launch
 # command in `run`.
 each_mpi() {
@@ -33,7 +42,11 @@ each_mpi() {
     [ "$sanitizer" != tsan ] || why="the thread sanitizer does not see how MPI synchronises"
     for mpi in openmpi mpich; do
         run=("mpirun.$mpi")
-        [ $mpi = mpich ] || run+=(--oversubscribe)
+        if [ $mpi = mpich ]; then
+            run=(env "LD_PRELOAD=$(yielding)" "${run[@]}")
+        else
+            run+=(--oversubscribe)
+        fi
         if [ -n "$why" ]; then
             skip "$mpi" "$why"
         elif [ ! -e "$build/.libs/libtributary_mpi-$mpi.so" ]; then
