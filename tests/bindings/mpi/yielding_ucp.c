@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPICH polls UCX without a pause. With more ranks than cores a rank that waits takes the
- * time of the one that it waits for: preloaded, this yields the core after each poll
- * that found nothing.
+ * MPICH polls UCX without a pause. With more ranks than cores a rank that waits takes
+ * the time of the one that it waits for: preloaded, this yields the core after each
+ * poll that found nothing.
  */
 #include <dlfcn.h>
 #include <sched.h>
