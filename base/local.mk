@@ -5,6 +5,7 @@ libbase_la_SOURCES = \
 	base/accept.c base/accept.h \
 	base/acceptor.c base/acceptor.h \
 	base/addresses.c base/addresses.h \
+	base/cache_counts.c base/cache_counts.h \
 	base/cgroup.c base/cgroup.h \
 	base/config.c base/config.def base/config.h base/config_report.h \
 	base/config_rows.c base/config_rows.h \

@@ -25,7 +25,7 @@
 
 #define TRIB_STATE_PAGE_NAME "tributary-state" /* name of the memfd in /proc/PID/fd */
 #define TRIB_STATE_PAGE_MAGIC "TRIBPAGE"
-#define TRIB_STATE_PAGE_VERSION 1
+#define TRIB_STATE_PAGE_VERSION 2
 
 enum {
     TRIB_STATE_EXACT = 4, /* one in this many short operations records its end time
@@ -64,6 +64,8 @@ struct trib_state_page {
     _Atomic uint64_t since_ns; /* start of that wait */
     _Atomic uint64_t polled_ns; /* last poll of that wait */
     _Atomic uint64_t failed; /* 1: the communicator has failed */
+    _Atomic uint64_t cache_limit, cache_pinned; /* base/cache_counts.h */
+    _Atomic uint64_t cache_hits, cache_misses;
 };
 
 /* The file and its mapping in the rank. */

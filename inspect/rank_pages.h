@@ -35,6 +35,7 @@ struct trib_rank_page {
     double age_s; /* as in trib_rank_state_t */
     bool at_most;
     char text[512];
+    char cache[128]; /* as in trib_rank_state_t */
 };
 
 struct trib_rank_pages {
@@ -58,7 +59,7 @@ bool trib_rank_same_job(const struct trib_rank_page *a, const struct trib_rank_p
 /** trib_rank_page_judge - set `waits` and fields derived from it, except the text. */
 void trib_rank_page_judge(struct trib_rank_page *p);
 
-/** trib_rank_page_text - set the text that describes the rank. */
+/** trib_rank_page_text - set the texts that describe the rank and its cache. */
 void trib_rank_page_text(struct trib_rank_page *p);
 
 #endif

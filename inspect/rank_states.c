@@ -136,7 +136,8 @@ static void give(const struct trib_rank_page *p, trib_rank_state_fn fn, void *ar
                                      .operations = page->operations,
                                      .sent = page->sent,
                                      .received = page->received,
-                                     .user = p->user};
+                                     .user = p->user,
+                                     .cache = p->cache};
 
     fn(arg, &state);
 }

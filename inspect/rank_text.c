@@ -22,7 +22,7 @@ static void add_age(struct trib_rank_page *p, const char *before)
         (void)trib_text_append(TEXT, "%.0f min", s / 60);
 }
 
-static void add_bytes(struct trib_rank_page *p, uint64_t bytes)
+static void add_size(char *text, size_t room, uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
@@ -30,7 +30,7 @@ static void add_bytes(struct trib_rank_page *p, uint64_t bytes)
 
     for (; value >= 1024 && unit < 6; unit++)
         value /= 1024;
-    (void)trib_text_append(TEXT, ", %.*f %s", value < 10 && unit ? 1 : 0, value,
+    (void)trib_text_append(text, room, "%.*f %s", value < 10 && unit ? 1 : 0, value,
                            units[unit]);
 }
 
@@ -42,8 +42,10 @@ static void add_operation(struct trib_rank_page *p)
                            page->coll[0] ? page->coll : "operation", page->op / 2);
     if (page->plan[0])
         (void)trib_text_append(TEXT, " \"%s\"", page->plan);
-    if (page->op_bytes)
-        add_bytes(p, page->op_bytes);
+    if (page->op_bytes) {
+        (void)trib_text_append(TEXT, ", ");
+        add_size(TEXT, page->op_bytes);
+    }
     if (page->algorithm[0])
         (void)trib_text_append(TEXT, ", %s", page->algorithm);
 }
@@ -58,10 +60,26 @@ static void add_wait(struct trib_rank_page *p)
     add_age(p, ", ");
 }
 
+static void set_cache(struct trib_rank_page *p)
+{
+    const struct trib_state_page *page = &p->page;
+
+    p->cache[0] = '\0';
+    if (!page->cache_limit)
+        return;
+    add_size(p->cache, sizeof(p->cache), page->cache_pinned);
+    (void)trib_text_append(p->cache, sizeof(p->cache), " of ");
+    add_size(p->cache, sizeof(p->cache), page->cache_limit);
+    (void)trib_text_append(p->cache, sizeof(p->cache),
+                           " registered, %" PRIu64 " hits, %" PRIu64 " misses",
+                           page->cache_hits, page->cache_misses);
+}
+
 void trib_rank_page_text(struct trib_rank_page *p)
 {
     const struct trib_state_page *page = &p->page;
 
+    set_cache(p);
     p->text[0] = '\0';
     if (p->stopped)
         (void)trib_text_append(TEXT, "stopped; ");

@@ -162,6 +162,9 @@ typedef struct trib_rank_state {
     uint64_t sent;       /* bytes */
     uint64_t received;
     uint64_t user; /* user ID of the process; ranks of one job have the same user */
+    /* Cache of memory registrations of the process (verbs:cache=): "1.2 GiB of 4.0 GiB
+     * registered, 90 hits, 10 misses"; "" if it is off. */
+    const char *cache;
 } trib_rank_state_t;
 
 typedef void (*trib_rank_state_fn)(void *arg, const trib_rank_state_t *state);

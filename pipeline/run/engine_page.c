@@ -73,6 +73,21 @@ void trib_engine_page_wait(struct trib_engine *e, uint64_t now, int peer,
     atomic_store_explicit(&page->awaits, op << 32 | who, memory_order_release);
 }
 
+static void copy_count(_Atomic uint64_t *to, const _Atomic uint64_t *from)
+{
+    trib_state_set(to, atomic_load_explicit(from, memory_order_relaxed));
+}
+
+void trib_engine_page_cache(struct trib_engine *e)
+{
+    struct trib_state_page *page = e->page.page;
+
+    copy_count(&page->cache_limit, &trib_cache_counts.limit);
+    copy_count(&page->cache_pinned, &trib_cache_counts.pinned);
+    copy_count(&page->cache_hits, &trib_cache_counts.hits);
+    copy_count(&page->cache_misses, &trib_cache_counts.misses);
+}
+
 void trib_engine_page_failed(struct trib_engine *e)
 {
     struct trib_state_page *page = e->page.page;

@@ -8,6 +8,7 @@
 #ifndef PIPELINE_RUN_ENGINE_PAGE_H
 #define PIPELINE_RUN_ENGINE_PAGE_H
 
+#include "base/cache_counts.h"
 #include "base/time.h"
 #include "pipeline/run/engine_trace.h"
 #include "pipeline/run/run.h"
@@ -42,10 +43,15 @@ static inline void trib_engine_page_begin(struct trib_engine *e,
                           memory_order_release);
 }
 
+/** trib_engine_page_cache - write the counts of the cache of registrations. */
+void trib_engine_page_cache(struct trib_engine *e);
+
 static inline void trib_engine_page_count(struct trib_engine *e)
 {
     struct trib_state_page *page = e->page.page;
 
+    if (atomic_load_explicit(&trib_cache_counts.limit, memory_order_relaxed))
+        trib_engine_page_cache(e);
     trib_state_set(&page->operations, e->stats.operations);
     trib_state_set(&page->sent, e->stats.wire_bytes);
     trib_state_set(&page->received, e->stats.received_bytes);

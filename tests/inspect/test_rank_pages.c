@@ -98,6 +98,13 @@ TEST(test_right)
     page.failed = 1;
     assert_true(read_back(&page, &p));
     assert_string_equal(p.text, "failed: a contribution");
+    assert_string_equal(p.cache, ""); /* it is off */
+    page.cache_limit = UINT64_C(4) << 30;
+    page.cache_pinned = 300 << 20;
+    page.cache_hits = 90;
+    page.cache_misses = 10;
+    assert_true(read_back(&page, &p));
+    assert_string_equal(p.cache, "300 MiB of 4.0 GiB registered, 90 hits, 10 misses");
 }
 
 static void refused(void (*spoil)(struct trib_state_page *page))
@@ -173,6 +180,8 @@ TEST(test_hostile)
     memset(page.phase, '%', sizeof(page.phase));
     page.since_ns = page.polled_ns = UINT64_MAX;
     page.op_bytes = UINT64_MAX;
+    page.cache_limit = page.cache_pinned = UINT64_MAX;
+    page.cache_hits = page.cache_misses = UINT64_MAX;
     page.awaits = page.op << 32 | UINT32_MAX;
     assert_true(read_back(&page, &p));
     assert_int_equal(p.peer, -1);

@@ -28,7 +28,7 @@ struct top {
 /* A rank of a communicator, over the samples of one second. */
 struct row {
     int pid, rank, ranks, root_pid;
-    char host[72], root_host[72], part[32], text[512];
+    char host[72], root_host[72], part[32], text[512], cache[128];
     /* Samples; samples while busy; times another rank was seen waiting for this one. */
     int samples, busy, awaited;
     int waits_for;
@@ -101,6 +101,7 @@ static void take(void *arg, const trib_rank_state_t *s)
     snprintf(r->host, sizeof(r->host), "%s", s->host);
     snprintf(r->root_host, sizeof(r->root_host), "%s", s->root_host);
     snprintf(r->text, sizeof(r->text), "%s", s->text);
+    snprintf(r->cache, sizeof(r->cache), "%s", s->cache);
 }
 
 static bool same_communicator(const struct row *a, const struct row *b)
@@ -199,7 +200,7 @@ static bool is_silent(const struct row *r)
 
 enum { ROW_WIDEST = 90 }; /* columns, including the remark on a late rank */
 
-/* Print the rates of a rank, and its activity on a second line. */
+/* Print the rates of a rank, its activity on a second line, its cache on a third. */
 static void print_row(const struct rows *rows, const struct row *r, int width)
 {
     char moved[24];
@@ -214,6 +215,8 @@ static void print_row(const struct rows *rows, const struct row *r, int width)
            narrow ? "" : late);
     printf("        %s%.*s\n", narrow ? late : "",
            narrow ? room - (int)strlen(late) : room, r->text);
+    if (r->cache[0])
+        printf("        registration cache: %.*s\n", room, r->cache);
 }
 
 static void print_rows(const struct rows *rows, int width)
@@ -246,14 +249,14 @@ static int print_json(const struct rows *rows)
         const struct row *r = &rows->list[i];
         json_array_append_new(
             list,
-            json_pack("{s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:s,s:b,s:f,s:f,s:f,s:f,s:b}",
+            json_pack("{s:i,s:i,s:i,s:i,s:s,s:s,s:s,s:s,s:s,s:b,s:f,s:f,s:f,s:f,s:b}",
                       "rank", r->rank, "ranks", r->ranks, "pid", r->pid, "root_pid",
                       r->root_pid, "host", r->host, "root_host", r->root_host, "part",
-                      r->part, "text", r->text, "stopped", r->stopped,
-                      "operations_per_s", operations_of(r), "bytes_per_s", bytes_of(r),
-                      "inside_percent", percent_of(r), "awaited",
-                      r->samples ? (double)r->awaited / r->samples : 0.0, "straggler",
-                      straggler(rows, r) == r));
+                      r->part, "text", r->text, "registration_cache", r->cache,
+                      "stopped", r->stopped, "operations_per_s", operations_of(r),
+                      "bytes_per_s", bytes_of(r), "inside_percent", percent_of(r),
+                      "awaited", r->samples ? (double)r->awaited / r->samples : 0.0,
+                      "straggler", straggler(rows, r) == r));
     }
     return info_print_json("ranks", list) ? 0 : 1;
 }

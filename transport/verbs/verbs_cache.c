@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/cache_counts.h"
 #include "base/map_watch.h"
 #include "base/memlock.h"
 #include "transport/verbs/verbs_iova.h"
@@ -42,6 +43,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void begin_child(void)
 {
     memset(&table, 0, sizeof(table));
+    memset(&trib_cache_counts, 0, sizeof(trib_cache_counts));
     starting = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -55,6 +57,13 @@ static size_t pages_of(const struct verbs_cached *c)
     const uintptr_t begin = (uintptr_t)c->ptr / PAGE;
 
     return ((uintptr_t)c->ptr + c->len - 1) / PAGE * PAGE - begin * PAGE + PAGE;
+}
+
+/* Call with the lock held. */
+static void set_pinned(size_t bytes)
+{
+    table.pinned = bytes;
+    trib_cache_count_set(&trib_cache_counts.pinned, bytes);
 }
 
 static bool is_idle(const struct verbs_cached *c)
@@ -123,7 +132,7 @@ static void unpin(struct verbs_cached *c, enum state state)
     const uintptr_t first = (uintptr_t)c->ptr & ~(uintptr_t)(PAGE - 1);
 
     assert(state == COUNTED || state == UNUSED);
-    table.pinned -= pages_of(c);
+    set_pinned(table.pinned - pages_of(c));
     c->state = state;
     if (c->domain->is_watched)
         unwatch(table.rows, first, first + pages_of(c));
@@ -311,7 +320,7 @@ static bool is_due(struct verbs_cached *c)
     c->state = REGISTERING;
     c->uses = 0;
     c->stale = false;
-    table.pinned += pages_of(c);
+    set_pinned(table.pinned + pages_of(c));
     return true;
 }
 
@@ -429,6 +438,7 @@ struct verbs_cached *trib_verbs_cache_get(const struct verbs_cache_owner *owner,
     if (due && !is_due(due))
         due = NULL;
     trib_map_unlock();
+    trib_cache_count(c ? &trib_cache_counts.hits : &trib_cache_counts.misses, 1);
     if (is_full)
         (void)end_oldest(owner->api);
     return due ? fill(owner, due, why_out) : c;

@@ -366,8 +366,8 @@ static bool is_choosy(const struct verbs_params *s)
 }
 
 /* List the ports as verbs:device= accepts them, and those that are not taken. */
-static void describe(const struct verbs_ports *ports, bool by_manager, char *text,
-                     size_t bytes)
+static void describe(const struct verbs_ports *ports, bool by_manager, int64_t cache,
+                     char *text, size_t bytes)
 {
     char one[VERBS_PORT_TEXT];
 
@@ -381,6 +381,8 @@ static void describe(const struct verbs_ports *ports, bool by_manager, char *tex
     }
     if (ports->n_taken)
         trib_text_append(text, bytes, " (by %s)", by_manager ? "librdmacm" : "GIDs");
+    if (ports->n_taken && cache)
+        trib_text_append(text, bytes, ", registration cache of %d MiB", (int)cache);
     if (ports->n_taken == ports->n)
         return;
     trib_text_append(text, bytes, "%snot used: ", *text ? "; " : "");
@@ -428,7 +430,7 @@ static trib_status_t describe_host(const struct verbs_params *params,
     } else {
         status = find_ports(&opts, params, &v, ports);
         if (status == TRIB_OK)
-            describe(ports, trib_verbs_has_manager(&v), text, bytes);
+            describe(ports, trib_verbs_has_manager(&v), params->cache, text, bytes);
     }
     free(ports);
     return status;

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/cache_counts.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -158,6 +159,8 @@ static trib_status_t load(struct verbs *v)
                                            : IBV_FORK_DISABLED;
     if (forks != IBV_FORK_UNNEEDED)
         v->cache_bytes = 0;
+    if (v->cache_bytes)
+        trib_cache_count_set(&trib_cache_counts.limit, v->cache_bytes);
     if (forks == IBV_FORK_DISABLED) {
         errno = v->api.ibv_fork_init();
         if (errno)

@@ -305,6 +305,7 @@ class trib_rank_state_t(Structure):
         ("sent", c_uint64),
         ("received", c_uint64),
         ("user", c_uint64),
+        ("cache", c_char_p),
     ]
 
 

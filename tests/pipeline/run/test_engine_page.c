@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state that a rank publishes on its page, read from outside by trib_ranks_each. */
+#include "base/cache_counts.h"
 #include "tests/harness/ranks.h"
 
 enum { SUMS = 2000, SHORT = 5 };
 
-/* Copies of two ranks, which no text survives but `text`. */
+/* Copies of two ranks, which no text survives but `text` and `cache`. */
 struct seen {
     int n;
     trib_rank_state_t of[2];
-    char text[2][512];
+    char text[2][512], cache[2][128];
 };
 
 static void take(void *arg, const trib_rank_state_t *s)
@@ -20,6 +21,7 @@ static void take(void *arg, const trib_rank_state_t *s)
     seen->n++;
     seen->of[s->rank] = *s;
     snprintf(seen->text[s->rank], sizeof(seen->text[0]), "%s", s->text);
+    snprintf(seen->cache[s->rank], sizeof(seen->cache[0]), "%s", s->cache);
 }
 
 static struct seen look(int pid)
@@ -46,6 +48,12 @@ static int be_late(struct ranks_self *self)
 {
     static float x[1 << 16];
 
+    if (self->rank == 0) { /* as the cache of verbs does */
+        trib_cache_count_set(&trib_cache_counts.limit, 8 << 20);
+        trib_cache_count_set(&trib_cache_counts.pinned, 3 << 20);
+        trib_cache_count(&trib_cache_counts.hits, 5);
+        trib_cache_count(&trib_cache_counts.misses, 2);
+    }
     for (int i = 0; i < SHORT; i++)
         ranks_ok(self, trib_allreduce(self->comm, NULL, x, 1, TRIB_F32, TRIB_SUM));
     if (self->rank == 1) {
@@ -85,6 +93,9 @@ TEST(test_late)
     assert_int_equal(seen.of[1].pid, r.pids[1]);
     assert_int_equal(seen.of[0].waits_for, 1);
     assert_int_equal(seen.of[0].bytes, 1 << 18);
+    assert_string_equal(seen.cache[0],
+                        "3.0 MiB of 8.0 MiB registered, 5 hits, 2 misses");
+    assert_string_equal(seen.cache[1], ""); /* it is off */
     assert_non_null(strstr(seen.text[0], ", 256 KiB, "));
     assert_non_null(strstr(seen.text[0], "allreduce "));
     assert_non_null(strstr(seen.text[0], "waits for "));

@@ -2,6 +2,7 @@
 /*
  * Which memory of malloc is registered, for how long, and how much.
  */
+#include "base/cache_counts.h"
 #include "tests/transport/verbs/verbs_cache_scene.h"
 
 #include <dirent.h>
@@ -169,14 +170,21 @@ TEST(test_small_cache, ready, nothing_left)
         heat(&s.pair, 0, x, LEN, false);
         assert_true(sends(&s, x, (uint8_t)i));
         assert_int_equal(trib_verbs_cache_pinned(), 2 * LEN);
+        assert_int_equal(trib_cache_counts.pinned, 2 * LEN);
     }
+    assert_int_equal(trib_cache_counts.limit, 1 << 20);
     memset(p[0], 77, LEN);
     carry(&s.pair, held, s.region[1], LEN);
     is_all(s.mem[1], LEN, 77);
     give_back(&s.pair, 0, held);
+    const uint64_t hits = trib_cache_counts.hits, misses = trib_cache_counts.misses;
+    give_back(&s.pair, 0, borrow(&s.pair, 0, p[0], LEN, false));
+    assert_int_equal(trib_cache_counts.hits, hits + 1);
     uint8_t *large = pages(3 * LEN);
     for (int i = 0; i < TRIES; i++)
         assert_null(borrow(&s.pair, 0, large, 3 * LEN, false));
+    assert_int_equal(trib_cache_counts.hits, hits + 1);
+    assert_int_equal(trib_cache_counts.misses, misses + TRIES);
     for (int i = 0; i < BUFFERS; i++)
         munmap(p[i], LEN);
     munmap(large, 3 * LEN);

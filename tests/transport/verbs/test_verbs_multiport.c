@@ -415,6 +415,10 @@ TEST(test_devices_text, setup, teardown)
         trib_verbs_ops.devices("", text, sizeof(text));
         assert_string_equal(text, cases[i].text);
     }
+    fake_verbs_reset();
+    trib_verbs_ops.devices("cache=64", text, sizeof(text));
+    assert_string_equal(
+        text, "fake0 100 Gbit/s (by librdmacm), registration cache of 64 MiB");
 }
 
 /* The writes 0 … n - 1 of side 0 arrive in their order; nothing else happens to it. */
