@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -29,7 +30,10 @@ enum state { FREE, POSTED, BEGUN, DONE };
 
 enum {
     PAUSES = 16, /* between two reads of the clock */
-    SPLIT_SPINS = 64, /* pauses, before the owner yields its core to a late worker */
+    /* While the owner waits for a worker that has begun: */
+    SPINS = 64, /* pauses, before the owner yields its core */
+    YIELDS = 64, /* … before it sleeps: yielding lets no thread of lower priority run */
+    NAP_NS = 50000,
 };
 
 struct cell {
@@ -232,6 +236,22 @@ bool trib_workers_help(struct trib_workers *w)
     return find_work(w, w->opts.threads);
 }
 
+/* Wait until the worker of a cell is done. */
+static void await_worker(struct cell *c)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    for (uint32_t i = 0; atomic_load_explicit(&c->state, memory_order_acquire) == BEGUN;
+         i++) {
+        if (i < SPINS)
+            trib_pause();
+        else if (i < SPINS + YIELDS)
+            sched_yield();
+        else
+            nanosleep(&nap, NULL);
+    }
+}
+
 static void free_cell(struct trib_workers *w)
 {
     w->n_free++;
@@ -308,17 +328,9 @@ static void help_split(void *arg, uint32_t cell, uint32_t worker)
 /* Free a cell of a split whose parts are all taken. */
 static void end_help(struct trib_workers *w, uint32_t cell)
 {
-    struct cell *c = &w->cells[cell];
-
     if (trib_workers_retract(w, cell))
         return;
-    for (uint32_t i = 0; atomic_load_explicit(&c->state, memory_order_acquire) != DONE;
-         i++) {
-        if (i < SPLIT_SPINS)
-            trib_pause();
-        else
-            sched_yield();
-    }
+    await_worker(&w->cells[cell]);
     trib_workers_release(w, cell);
 }
 
@@ -353,8 +365,7 @@ void trib_workers_clear(struct trib_workers *w)
         (void)trib_workers_retract(w, cell);
     for (uint32_t cell = 0; cell < w->opts.cells; cell++) {
         struct cell *c = &w->cells[cell];
-        while (atomic_load_explicit(&c->state, memory_order_acquire) == BEGUN)
-            sched_yield();
+        await_worker(c);
         if (atomic_load_explicit(&c->state, memory_order_relaxed) == DONE)
             trib_workers_release(w, cell);
     }

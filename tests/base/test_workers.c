@@ -2,6 +2,7 @@
 #include "tests/harness/tribtest.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/time.h"
@@ -273,6 +274,82 @@ TEST(test_split_alone)
     atomic_store(&d.gate, true);
     trib_workers_clear(d.workers);
     trib_workers_destroy(d.workers);
+}
+
+/* ---- a worker below the owner in priority -------------------------------------- */
+
+struct inversion {
+    _Atomic int worker; /* its thread; 0: it has not begun */
+    _Atomic bool pinned; /* it may finish */
+};
+
+static void run_below(void *arg, uint32_t cell, uint32_t worker)
+{
+    struct inversion *v = arg;
+
+    (void)cell, (void)worker;
+    atomic_store(&v->worker, (int)gettid());
+    while (!atomic_load(&v->pinned))
+        sched_yield();
+}
+
+/* Wait for the worker, then take the only core from it. */
+static void run_above(struct inversion *v)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    cpu_set_t one;
+
+    while (!atomic_load(&v->worker))
+        sched_yield();
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_int_equal(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+    assert_int_equal(sched_setaffinity(v->worker, sizeof(one), &one), 0);
+    atomic_store(&v->pinned, true);
+}
+
+static void run_either(void *arg, uint32_t part)
+{
+    if (part == 0)
+        run_above(arg);
+    else
+        run_below(arg, 0, 0);
+}
+
+/* An owner in a real-time class lets a worker on its core finish, which yielding would
+ * not: the kernel lets others run only after 950 ms, if at all. */
+TEST(test_real_time)
+{
+    enum { MOST_MS = 300 };
+    const struct sched_param first = {.sched_priority = 1},
+                             none = {.sched_priority = 0};
+    cpu_set_t before;
+
+    if (sched_setscheduler(0, SCHED_FIFO, &first))
+        tribtest_skip("no right to a real-time class");
+    assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    for (int splits = 0; splits < 2; splits++) {
+        struct desk d;
+        struct inversion v = {.worker = 0};
+        open_desk(&d, 1, 2);
+        const uint64_t began = trib_now_ns();
+        if (splits) {
+            assert_int_equal(trib_workers_split(d.workers, 2, run_either, &v), 1);
+        } else {
+            trib_workers_post(d.workers, trib_workers_cell(d.workers),
+                              (struct trib_work){run_below, &v});
+            trib_workers_rouse(d.workers);
+            run_above(&v);
+            trib_workers_clear(d.workers);
+        }
+        const uint64_t ms = (trib_now_ns() - began) / 1000000;
+        assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+        assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+        trib_workers_destroy(d.workers);
+        assert_in_range(ms, 0, MOST_MS);
+    }
 }
 
 /* How many threads of this name the kernel sees asleep. */
