@@ -2,6 +2,7 @@
 #include "base/wait.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -83,6 +84,16 @@ int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg)
     trib_fpenv_leave(modes);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return error;
+}
+
+void trib_wait_turn(unsigned turn, unsigned yields)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+
+    if (turn % yields)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
 }
 
 void trib_thread_give_way(void)

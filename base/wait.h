@@ -58,6 +58,17 @@ bool trib_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadl
 int trib_thread_start(pthread_t *thread_out, void *(*run)(void *arg), void *arg);
 
 /**
+ * trib_wait_turn - pass one turn of a wait for a thread that will be done soon.
+ *
+ * Yields the core, and every `yields` turns sleeps for 50 us instead: yielding lets no
+ * thread run that has a lower priority than a caller in a real-time class.
+ * turn    1, 2, … during a wait
+ */
+void trib_wait_turn(unsigned turn, unsigned yields);
+
+enum { TRIB_WAIT_YIELDS = 64 }; /* unless a nap might miss its chance */
+
+/**
  * trib_thread_give_way - lower the priority of the calling thread.
  *
  * For long work while other threads must respond quickly. Threads started by this one

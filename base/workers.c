@@ -15,11 +15,9 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -30,10 +28,7 @@ enum state { FREE, POSTED, BEGUN, DONE };
 
 enum {
     PAUSES = 16, /* between two reads of the clock */
-    /* While the owner waits for a worker that has begun: */
-    SPINS = 64, /* pauses, before the owner yields its core */
-    YIELDS = 64, /* … before it sleeps: yielding lets no thread of lower priority run */
-    NAP_NS = 50000,
+    SPINS = 64, /* pauses, before the owner yields its core to a late worker */
 };
 
 struct cell {
@@ -237,18 +232,14 @@ bool trib_workers_help(struct trib_workers *w)
 }
 
 /* Wait until the worker of a cell is done. */
-static void await_worker(struct cell *c)
+static void await_worker(const struct cell *c)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
-
-    for (uint32_t i = 0; atomic_load_explicit(&c->state, memory_order_acquire) == BEGUN;
+    for (unsigned i = 0; atomic_load_explicit(&c->state, memory_order_acquire) == BEGUN;
          i++) {
         if (i < SPINS)
             trib_pause();
-        else if (i < SPINS + YIELDS)
-            sched_yield();
         else
-            nanosleep(&nap, NULL);
+            trib_wait_turn(1 + i - SPINS, TRIB_WAIT_YIELDS);
     }
 }
 

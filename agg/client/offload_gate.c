@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/wait.h"
 #include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
@@ -73,6 +74,6 @@ void trib_offload_wait_outside(struct trib_offload *o, struct trib_plan *plan)
 
 void trib_offload_await_none(struct trib_offload *o)
 {
-    while (atomic_load(&o->waits) > 0)
-        sched_yield();
+    for (unsigned turn = 1; atomic_load(&o->waits) > 0; turn++)
+        trib_wait_turn(turn, TRIB_WAIT_YIELDS);
 }

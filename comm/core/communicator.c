@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/sized.h"
+#include "base/wait.h"
 #include "comm/core/comm_lock.h"
 #include "comm/core/comm_setup.h"
 
@@ -62,7 +63,8 @@ void trib_comm_fail_all(struct trib_comm *comm, trib_status_t status, const char
 
 void trib_comm_lock_slow(struct trib_comm *comm)
 {
-    enum { WAKE_EVERY = 64 };
+    /* The holder lets others in for as long as some yields take: rarely sleep. */
+    enum { WAKE_EVERY = 64, NAP_EVERY = 1024 };
     struct trib_engine *e = &comm->engine;
 
     atomic_fetch_add(&e->wanted, 1);
@@ -70,7 +72,7 @@ void trib_comm_lock_slow(struct trib_comm *comm)
          atomic_exchange_explicit(&comm->lock, 1, memory_order_acquire); turns++) {
         if (turns % WAKE_EVERY == 0 && e->let_in) /* the holder may sleep */
             e->transport->ops->wake(e->transport, e->rank);
-        sched_yield();
+        trib_wait_turn(turns, NAP_EVERY);
     }
     atomic_fetch_sub(&e->wanted, 1);
 }

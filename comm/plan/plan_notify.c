@@ -11,12 +11,12 @@
 #include "comm/plan/plan_notify.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/wait.h"
 #include "comm/core/comm_lock.h"
 #include "comm/core/comm_setup.h"
 #include "comm/core/communicator.h"
@@ -84,8 +84,8 @@ static void run_callback(struct trib_plan_notify *n)
 {
     trib_status_t st;
 
-    while ((st = n->ops->test(n->plan)) == TRIB_INPROGRESS)
-        sched_yield(); /* another thread is scaling the result */
+    for (unsigned turn = 1; (st = n->ops->test(n->plan)) == TRIB_INPROGRESS; turn++)
+        trib_wait_turn(turn, TRIB_WAIT_YIELDS); /* another thread scales the result */
     tell(n, st);
 }
 
@@ -110,9 +110,9 @@ static bool settle(struct trib_plan_notify *n)
 {
     if (claim(n))
         run_callback(n);
-    while (atomic_load(&n->state) == CALLED) /* a caller woken by the descriptor may
-                                              * arrive this early */
-        sched_yield();
+    /* A caller woken by the descriptor may arrive this early. */
+    for (unsigned turn = 1; atomic_load(&n->state) == CALLED; turn++)
+        trib_wait_turn(turn, TRIB_WAIT_YIELDS);
     return atomic_load(&n->state) == NOTHING ||
            pthread_equal(atomic_load(&n->caller), pthread_self());
 }
@@ -204,8 +204,8 @@ static trib_status_t wait(struct trib_plan *plan)
 {
     const trib_status_t st = plan->notify->ops->wait(plan);
 
-    while (!settle(plan->notify))
-        sched_yield();
+    for (unsigned turn = 1; !settle(plan->notify); turn++)
+        trib_wait_turn(turn, TRIB_WAIT_YIELDS);
     return st;
 }
 

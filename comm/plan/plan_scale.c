@@ -12,12 +12,12 @@
 
 #include <assert.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/plan/plan_feedback.h"
@@ -156,8 +156,8 @@ static trib_status_t wait(struct trib_plan *plan)
 
     if (st == TRIB_OK && s->weights)
         st = s->weights->ops->wait(s->weights);
-    while (settle(plan, st) == TRIB_INPROGRESS)
-        sched_yield();
+    for (unsigned turn = 1; settle(plan, st) == TRIB_INPROGRESS; turn++)
+        trib_wait_turn(turn, TRIB_WAIT_YIELDS);
     return st;
 }
 

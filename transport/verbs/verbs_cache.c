@@ -2,12 +2,12 @@
 #include "transport/verbs/verbs_cache.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/cache_counts.h"
 #include "base/map_watch.h"
 #include "base/memlock.h"
+#include "base/wait.h"
 #include "transport/verbs/verbs_iova.h"
 
 enum {
@@ -216,7 +216,7 @@ void trib_verbs_cache_forget(const struct trib_verbs_api *api,
 {
     bool others = true; /* threads of other domains deregister some */
 
-    while (others) {
+    for (unsigned turn = 1; others; turn++) {
         struct verbs_cached *c = NULL;
         others = false;
         trib_map_lock();
@@ -237,7 +237,7 @@ void trib_verbs_cache_forget(const struct trib_verbs_api *api,
         if (c)
             end(api, c);
         else if (others)
-            sched_yield();
+            trib_wait_turn(turn, TRIB_WAIT_YIELDS);
         others |= c != NULL;
     }
     if (domain->is_watched)

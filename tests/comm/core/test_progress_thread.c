@@ -3,6 +3,11 @@
  * The progress thread: it exists from the first start on, and waiting callers drive the
  * engine in its place.
  */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "base/time.h"
+#include "comm/core/comm_lock.h"
 #include "comm/core/communicator.h"
 #include "comm/core/plan_struct.h"
 #include "comm/core/progress_thread.h"
@@ -43,4 +48,69 @@ TEST(test_runs)
 {
     ranks_pass(.size = 2, .fn = runs, .config = "progress=thread");
     ranks_pass(.size = 2, .fn = runs, .config = "progress=caller");
+}
+
+/* A thread that holds the engine's lock, as the progress thread does. */
+struct holder {
+    struct trib_comm *comm;
+    _Atomic int id; /* its thread; 0: it does not hold the lock yet */
+    _Atomic bool pinned; /* it may give the lock back */
+};
+
+static void *hold(void *arg)
+{
+    struct holder *h = arg;
+
+    trib_comm_lock(h->comm);
+    atomic_store(&h->id, (int)gettid());
+    while (!atomic_load(&h->pinned))
+        sched_yield();
+    trib_comm_unlock(h->comm);
+    return NULL;
+}
+
+/* Become a real-time thread on the holder's core; false: without the right to. */
+static bool rise_above(struct holder *h)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setscheduler(0, SCHED_FIFO, &first))
+        return false;
+    return sched_setaffinity(0, sizeof(one), &one) == 0 &&
+           sched_setaffinity(h->id, sizeof(one), &one) == 0;
+}
+
+static int waits_for_lower(struct ranks_self *self)
+{
+    enum { MOST_MS = 300 };
+    const struct sched_param none = {.sched_priority = 0};
+    struct holder h = {.comm = self->comm};
+    pthread_t holder;
+    cpu_set_t before;
+
+    ranks_assert(self, sched_getaffinity(0, sizeof(before), &before) == 0);
+    ranks_assert(self, pthread_create(&holder, NULL, hold, &h) == 0);
+    while (!atomic_load(&h.id))
+        sched_yield();
+    const bool above = rise_above(&h);
+    const uint64_t began = trib_now_ns();
+    atomic_store(&h.pinned, true);
+    trib_comm_lock(self->comm);
+    const uint64_t ms = (trib_now_ns() - began) / 1000000;
+    trib_comm_unlock(self->comm);
+    (void)sched_setscheduler(0, SCHED_OTHER, &none);
+    (void)sched_setaffinity(0, sizeof(before), &before);
+    ranks_assert(self, pthread_join(holder, NULL) == 0);
+    ranks_assert(self, !above || ms <= MOST_MS);
+    return 0;
+}
+
+/* A caller in a real-time class lets the progress thread on its core give the lock
+ * back, which yielding would not. */
+TEST(test_waits_for_lower)
+{
+    ranks_pass(.size = 1, .fn = waits_for_lower);
 }
