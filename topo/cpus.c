@@ -53,6 +53,15 @@ int trib_cpus_count(const struct trib_cpus_sum *sum)
     return sum->milli < 1000 ? 1 : (int)(sum->milli / 1000);
 }
 
+uint32_t trib_cpus_quota(const struct trib_cpus *one, int sharers)
+{
+    const uint32_t each = one->quota_milli / 1000 / (uint32_t)sharers;
+
+    if (one->quota_milli == 0)
+        return 0;
+    return each > 1 ? each : 1;
+}
+
 int trib_cpus_usable(void)
 {
     struct trib_cpus_sum sum = {.processes = 0};

@@ -41,6 +41,10 @@ void trib_cpus_add(struct trib_cpus_sum *sum, const struct trib_cpus *one);
  * as 1. */
 int trib_cpus_count(const struct trib_cpus_sum *sum);
 
+/** trib_cpus_quota - return how many CPUs each of `sharers` processes can use on
+ * average by the quota that they share, at least 1; 0: no quota. */
+uint32_t trib_cpus_quota(const struct trib_cpus *one, int sharers);
+
 /** trib_cpus_usable - return the number of processors that this process can use; at
  * least 1. */
 int trib_cpus_usable(void);

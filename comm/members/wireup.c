@@ -137,6 +137,18 @@ static int count_cores(const struct trib_engine *e, const struct wireup_msg1 *al
     return trib_cpus_count(&sum);
 }
 
+/* Return the cores that this rank's quota leaves it beside the ranks that share it. */
+static uint32_t own_quota(const struct trib_engine *e, const struct wireup_msg1 *all)
+{
+    const struct wireup_msg1 *self = &all[e->rank];
+    int sharers = 0;
+
+    for (int r = 0; r < e->size; r++)
+        sharers += all[r].machine == self->machine && all[r].cpus.quota_milli &&
+                   all[r].cpus.quota_group == self->cpus.quota_group;
+    return trib_cpus_quota(&self->cpus, sharers ? sharers : 1);
+}
+
 static void learn_peers(struct trib_engine *e, const struct wireup_msg1 *all)
 {
     assert(e->peers);
@@ -378,6 +390,7 @@ static trib_status_t fill_msg2(struct trib_comm *comm, const struct wireup_msg1 
     trib_status_t st = ops->caps(e->transport, addresses, &out->transport);
     free(addresses);
     out->locality.cores = count_cores(e, all, &e->oversubscribed);
+    e->quota = own_quota(e, all);
     const int ours = st == TRIB_OK ? find_locality(comm, all, &out->locality) : 1;
     out->locality.maps = ops->map != trib_no_map;
     out->oversubscribed = e->oversubscribed;

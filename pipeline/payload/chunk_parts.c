@@ -16,21 +16,23 @@ static void wake_engine(void *arg)
     e->transport->ops->wake(e->transport, e->rank);
 }
 
-/* Return the number of cores that this thread, and those that it starts, may use. */
-static uint32_t cores_allowed(void)
+/* Return the number of cores that this thread, and those that it starts, may use. With
+ * more threads than its quota, the kernel would stop all of them for a while. */
+static uint32_t cores_allowed(const struct trib_engine *e)
 {
     cpu_set_t allowed;
-
     /* The kernel rejects a set that is smaller than its own: a large machine. */
-    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0
-               ? (uint32_t)CPU_COUNT(&allowed)
-               : TRIB_WORKERS_MAX + 1;
+    const uint32_t cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
+                               ? (uint32_t)CPU_COUNT(&allowed)
+                               : TRIB_WORKERS_MAX + 1;
+
+    return e->quota && e->quota < cores ? e->quota : cores;
 }
 
 trib_status_t trib_parts_workers(struct trib_engine *e)
 {
     const uint32_t threads = (uint32_t)e->cfg->encode_threads;
-    const bool spin = !e->oversubscribed && cores_allowed() > threads;
+    const bool spin = !e->oversubscribed && cores_allowed(e) > threads;
     const struct trib_workers_opts opts = {.threads = threads,
                                            .cells = threads * TRIB_WORKERS_CELLS,
                                            .spin_us =
@@ -63,7 +65,7 @@ static bool has_large_chunks(const struct trib_run *run)
 trib_status_t trib_parts_prepare(struct trib_engine *e, const struct trib_run *run)
 {
     if (e->cfg->encode_threads == 0 || e->oversubscribed || !has_large_chunks(run) ||
-        cores_allowed() < 2)
+        cores_allowed(e) < 2)
         return TRIB_OK;
     trib_status_t st = trib_parts_workers(e);
     e->splits = st == TRIB_OK;

@@ -12,8 +12,8 @@
  * sleeping workers are woken only for chunks of TRIB_PARTS_WAKE, or if a chunk follows
  * another so soon that they would still have polled for it. Chunks below
  * TRIB_PARTS_CHUNK are never split. Nothing is split on a host with more ranks than
- * cores, if this rank may use only one core, or by an aggregator, whose host has
- * threads for many jobs.
+ * cores, if this rank may use only one core by its affinity or quota, or by an
+ * aggregator, whose host has threads for many jobs.
  */
 #ifndef PIPELINE_PAYLOAD_CHUNK_PARTS_H
 #define PIPELINE_PAYLOAD_CHUNK_PARTS_H

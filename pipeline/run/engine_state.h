@@ -70,6 +70,8 @@ struct trib_engine {
     int size; /* ranks, followed by the aggregators (schedule.h) */
     int ranks; /* ranks that contribute */
     bool oversubscribed; /* this host has more ranks than cores */
+    uint32_t quota; /* cores that this rank may use by its control group's quota, on
+                     * average; 0: no quota */
     uint32_t core; /* core of the short operation, plus 1; oversubscribed only */
     bool all_mapped; /* no connected link needs transport events */
     struct trib_arena arena;

@@ -51,7 +51,7 @@ static inline bool shared_cores(const struct ranks_self *self)
 {
     cpu_set_t allowed;
 
-    return !self->comm->engine.oversubscribed &&
+    return !self->comm->engine.oversubscribed && self->comm->engine.quota != 1 &&
            sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
            CPU_COUNT(&allowed) > 1;
 }

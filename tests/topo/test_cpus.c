@@ -47,6 +47,18 @@ TEST(test_quota)
     assert_int_equal(count(2, free), 8);
 }
 
+TEST(test_share_of_quota)
+{
+    const struct trib_cpus none = on(0, 8, 0, 0), some = on(0, 8, 7, 4500),
+                           little = on(0, 8, 7, 300);
+
+    assert_int_equal(trib_cpus_quota(&none, 1), 0);
+    assert_int_equal(trib_cpus_quota(&some, 1), 4);
+    assert_int_equal(trib_cpus_quota(&some, 2), 2);
+    assert_int_equal(trib_cpus_quota(&some, 9), 1);
+    assert_int_equal(trib_cpus_quota(&little, 1), 1);
+}
+
 TEST(test_self)
 {
     struct trib_cpus self;

@@ -79,10 +79,16 @@ TEST(test_choice)
     open_side(&s, 2, ROOM);
     s.run.is_aggregator = true;
     assert_false(splits(&s));
+    open_side(&s, 2, ROOM);
+    s.engine.quota = 1;
+    assert_false(splits(&s));
     const int cores = take_one_core(&before);
     open_side(&s, 2, ROOM);
     assert_false(splits(&s));
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    open_side(&s, 2, ROOM);
+    s.engine.quota = 2;
+    assert_int_equal(splits(&s), cores > 1);
     open_side(&s, 2, ROOM);
     assert_int_equal(splits(&s), cores > 1);
 }
