@@ -134,6 +134,8 @@ static void step_if_due(struct server *s, struct client *c, uint64_t now_ns)
         step_client(s, c);
     else
         c->more |= due;
+    if (c->session && server_awaits_store(c))
+        trib_session_keep_alive(c->session);
 }
 
 /* Lend the slots of a job without progress: it has no chunks in flight, so other jobs
@@ -255,16 +257,16 @@ static int wait_ms(const struct server *s)
         due = s->drain_until;
     for (int i = 0; i < s->n_clients; i++) {
         const struct client *c = s->clients[i];
+        if (c->session && c->asked_ns && *c->join_bucket + JOIN_NS < due)
+            due = *c->join_bucket + JOIN_NS;
         if (c->session && server_holds(c))
-            continue; /* its worker wakes this thread */
+            continue; /* its worker or its token ends that */
         if (c->session && c->more)
             return 0;
         if (c->session && trib_session_due(c->session) < due)
             due = trib_session_due(c->session);
         if (c->session && c->over_by && c->over_by < due)
             due = c->over_by;
-        if (c->session && c->asked_ns && *c->join_bucket + JOIN_NS < due)
-            due = *c->join_bucket + JOIN_NS;
     }
     return trib_deadline_left_ms(due);
 }

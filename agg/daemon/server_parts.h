@@ -122,11 +122,19 @@ struct server {
     uint64_t extended_for; /* snapshot bytes, plus 1, at the last request */
 };
 
+/** server_awaits_store - return true if a request to create a store waits for its token.
+ * What follows it is for the store. */
+static inline bool server_awaits_store(const struct client *c)
+{
+    return c->asks_store && c->asked_ns;
+}
+
 /** server_holds - return true if a client is not read because its worker is behind with
- * plans. */
+ * plans, or because it has no store yet. */
 static inline bool server_holds(const struct client *c)
 {
-    return c->aggregator && aggregator_is_behind(c->aggregator);
+    return server_awaits_store(c) ||
+           (c->aggregator && aggregator_is_behind(c->aggregator));
 }
 
 /* Shared by all below: server_clients.c -------------------------------------------- */
