@@ -173,6 +173,13 @@ bool trib_engine_end(struct trib_engine *e)
     return any;
 }
 
+void trib_engine_end_leaving(struct trib_engine *e)
+{
+    assert(e->head && e->head->desc.op.leaving && !e->failed);
+    e->head->now.remaining = 0;
+    finish(e, TRIB_OK);
+}
+
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text)
 {
     trib_engine_mark(e, status, text);

@@ -109,6 +109,10 @@ bool trib_engine_progress(struct trib_engine *e);
  */
 void trib_engine_fail(struct trib_engine *e, trib_status_t status, const char *text);
 
+/** trib_engine_end_leaving - complete the active run, a final barrier, without the
+ * messages that it still waits for. */
+void trib_engine_end_leaving(struct trib_engine *e);
+
 /**
  * trib_engine_end - after a failure, end all runs and notify the peers that do not know
  * of it.

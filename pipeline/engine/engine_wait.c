@@ -222,6 +222,21 @@ static void check_lanes(struct trib_engine *e)
     }
 }
 
+/* End the final barrier if this rank waits for a peer that has left: that one has heard
+ * of all ranks, so all are in the barrier. Its message was lost with its connection, as
+ * a network that loses packets may do. */
+static void leave_after(struct trib_engine *e)
+{
+    const char *what;
+
+    if (e->failed || !e->head || !e->head->desc.op.leaving ||
+        e->head->now.state != TRIB_RUN_ACTIVE)
+        return;
+    const int peer = awaited_peer(e, &what);
+    if (peer >= 0 && e->links[peer].left)
+        trib_engine_end_leaving(e);
+}
+
 bool trib_engine_check(struct trib_engine *e)
 {
     uint64_t now = trib_now_ns();
@@ -240,6 +255,7 @@ bool trib_engine_check(struct trib_engine *e)
         (void)trib_engine_events(e);
         trib_engine_notices(e);
         trib_short_check(e);
+        leave_after(e);
         show_wait(e, now);
     }
     if (e->failed)

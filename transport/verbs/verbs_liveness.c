@@ -25,7 +25,9 @@ enum {
     DYING_MS = 3000, /* for any sign of a peer that refused a request: a process may
                       * take long to exit */
     CHECK_MS = 5, /* interval between checks for such signs */
-    LEAVE_MS = 200, /* for posted requests to complete */
+    LEAVE_MS = 200, /* for requests posted to one peer to complete */
+    LAST_MS = 1200, /* the same, to all at the end: the device repeats what was lost
+                     * twice, by default after 0.5 s each */
     NOTICE_MS = 20, /* for the abort notice to reach the peer's device */
     STOP_MS = 10, /* for the device to fail the requests of a stopped outlet */
 };
@@ -297,7 +299,7 @@ void trib_verbs_leave(struct trib_transport *t, const bool *which)
     for (int i = 0; i < v->size; i++)
         if (!which || which[i])
             refuse_requests(v, i, i);
-    send_disconnects(v, which, trib_deadline_ms(LEAVE_MS));
+    send_disconnects(v, which, trib_deadline_ms(LAST_MS));
     for (int i = 0; i < v->size; i++) {
         if ((which && !which[i]) || v->peers[i].base.state == TRIB_PEER_LEFT)
             continue;

@@ -204,6 +204,30 @@ TEST(test_times_out)
     }
 }
 
+/* In the final barrier a peer leaves, but its message was lost with its connection. */
+TEST(test_left_without_its_message)
+{
+    const struct trib_run_desc desc = {
+        .op = {.coll = TRIB_BARRIER, .root = TRIB_ROOT_NONE, .leaving = true}};
+
+    for (int other = 1; other < 3; other++) {
+        struct engines *t = engines_open(3, ENGINES_COUNT, "tcp", NULL);
+        struct trib_engine *e = &t->side[0].engine;
+        engines_prepare(t, trib_algo_find("dissemination"), 0, &desc);
+        engines_start_in_place(t, 0);
+        for (int i = 0; i < 100; i++)
+            (void)trib_engine_progress(e);
+        trib_engine_lost(e, other, true, "it has left");
+        set_idle(e, (uint64_t)50 * MS);
+        (void)trib_engine_check(e);
+        assert_status((trib_status_t)e->failed, TRIB_OK);
+        /* Rank 2 is the first that rank 0 hears of. */
+        assert_int_equal(t->side[0].run.now.state,
+                         other == 2 ? TRIB_RUN_DONE : TRIB_RUN_ACTIVE);
+        engines_close(t);
+    }
+}
+
 /* A stall limit of 0 disables the limit: an hour without progress is no failure. */
 TEST(test_no_limit)
 {

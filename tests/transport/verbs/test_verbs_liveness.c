@@ -188,7 +188,7 @@ TEST(test_refused_by_living, clean, nothing_left)
 /* Whoever closes last has nothing to wait for: the other answers no more. */
 TEST(test_closes_last, clean, nothing_left)
 {
-    enum { LEAVES_MS = 200 }; /* the limit that a peer without an answer takes */
+    enum { LEAVES_MS = 200 }; /* less than any limit for a peer without an answer */
     static const char *const texts[] = {ALONE, "verbs"};
 
     for (int i = 0; i < 2; i++) {
