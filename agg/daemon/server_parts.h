@@ -122,8 +122,8 @@ struct server {
     uint64_t extended_for; /* snapshot bytes, plus 1, at the last request */
 };
 
-/** server_awaits_store - return true if a request to create a store waits for its token.
- * What follows it is for the store. */
+/** server_awaits_store - return true if a request to create a store waits for its
+ * token. What follows it is for the store. */
 static inline bool server_awaits_store(const struct client *c)
 {
     return c->asks_store && c->asked_ns;

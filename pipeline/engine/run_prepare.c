@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prepare a run before its first start: its links, and all the memory that it uses.
+ * Feed it piecewise after that.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -113,4 +114,30 @@ void trib_run_dispose(struct trib_run *run)
     trib_payload_dispose(run);
     free((void *)run->now.unfed);
     trib_program_free(&run->program);
+}
+
+/* Return the number of elements of [first, end) in the chunk of `first`. */
+static uint32_t in_chunk(const struct trib_run *run, size_t first, size_t end)
+{
+    assert(first < end);
+    size_t to = (first / run->desc.piece + 1) * run->desc.piece;
+
+    return (uint32_t)((end < to ? end : to) - first);
+}
+
+bool trib_run_feed(struct trib_run *run, size_t first, size_t count)
+{
+    size_t piece = run->desc.piece, end = first + count;
+    uint32_t n;
+
+    for (size_t at = first; run->now.unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        if (atomic_load_explicit(&run->now.unfed[at / piece], memory_order_relaxed) < n)
+            return false;
+    }
+    for (size_t at = first; run->now.unfed && at < end; at += n) {
+        n = in_chunk(run, at, end);
+        atomic_fetch_sub_explicit(&run->now.unfed[at / piece], n, memory_order_release);
+    }
+    return true;
 }

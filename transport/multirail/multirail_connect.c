@@ -87,8 +87,8 @@ static bool is_unknown(const struct multirail *r,
     return r->n == 1 && whole->n > 1;
 }
 
-/* Get the peer's board for a rail; for an unknown device, the boards of all as one
- * blob, as of any other region. */
+/* Get the peer's board for a rail. If the device is unknown, get the boards of all
+ * devices as one blob, as of any other region. */
 static bool board_of(const struct multirail *r,
                      const struct multirail_parsed_address *whole, int other,
                      struct trib_blob *out)
@@ -112,7 +112,7 @@ static bool board_of(const struct multirail *r,
     return true;
 }
 
-/* Write the hello of a rail; for an unknown device, that of each. */
+/* Write the hello of a rail. If the device is unknown, write the hellos of all. */
 static trib_status_t say_hello(struct multirail *r, int peer, int k,
                                const struct multirail_parsed_address *whole)
 {

@@ -26,8 +26,8 @@ enum {
                       * take long to exit */
     CHECK_MS = 5, /* interval between checks for such signs */
     LEAVE_MS = 200, /* for requests posted to one peer to complete */
-    LAST_MS = 1200, /* the same, to all at the end: the device repeats what was lost
-                     * twice, by default after 0.5 s each */
+    LAST_MS = 1200, /* the same, to all peers at the end: time for two
+                     * retransmissions, which come every 0.5 s by default */
     NOTICE_MS = 20, /* for the abort notice to reach the peer's device */
     STOP_MS = 10, /* for the device to fail the requests of a stopped outlet */
 };
