@@ -58,7 +58,7 @@ result $? "it says how many launches its tables have"
 result $? "half a launch is none"
 [ $((SECONDS - began)) -lt 30 ]
 result $? "it does not wait for the launch under way"
-gone "$dir/child" && [ ! -e "$(cat "$dir/store")" ]
+gone "$dir/child" && within 20 test ! -e "$(cat "$dir/store")"
 result $? "neither a process of the launch under way is left nor a folder"
 
 # --- tables ---
