@@ -2,6 +2,7 @@
 /* Admission of jobs: a JOIN waits for its user's token bucket, then for slots. A
  * STORE_JOIN that creates a store waits for the token, too. */
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,9 +201,9 @@ void admit_refuse_waiting(struct server *s, struct client *c)
     refuse(s, c, TRIB_REFUSED_FOR_QUEUE, ADMIT_TOO_MANY);
 }
 
-struct client *admit_next(struct server *s)
+/* Return the client that has waited longest for a token that is there; NULL: none. */
+static struct client *find_oldest(const struct server *s, uint64_t now_ns)
 {
-    const uint64_t now_ns = trib_now_ns();
     struct client *oldest = NULL;
 
     for (int i = 0; i < s->n_clients; i++) {
@@ -211,6 +212,25 @@ struct client *admit_next(struct server *s)
             (!oldest || c->asked_ns < oldest->asked_ns))
             oldest = c;
     }
+    return oldest;
+}
+
+/* Return true if a client that is not read has closed its connection. */
+static bool has_hung_up(const struct client *c)
+{
+    struct pollfd end = {.fd = trib_session_fd(c->session), .events = POLLRDHUP};
+
+    return poll(&end, 1, 0) > 0;
+}
+
+struct client *admit_next(struct server *s)
+{
+    const uint64_t now_ns = trib_now_ns();
+    struct client *oldest;
+
+    while ((oldest = find_oldest(s, now_ns)) && server_awaits_store(oldest) &&
+           has_hung_up(oldest))
+        server_hang_up(s, oldest); /* it costs no token */
     if (!oldest ||
         !trib_token_bucket_take(oldest->join_bucket, now_ns, JOIN_NS, JOINS_AT_ONCE))
         return NULL;

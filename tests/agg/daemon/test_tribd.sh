@@ -216,6 +216,8 @@ grep -qF "no JOIN received within 10000 ms" "$said"
 result $? "who proves who it is, and asks for nothing, does not keep its place"
 "$build/tests/agg/daemon/idle" "${daemon_port[one]}" "$dir/key" together >"$said" 2>&1
 result $? "a request in the same segment as STORE_JOIN is answered at once"
+"$build/tests/agg/daemon/idle" "${daemon_port[one]}" "$dir/key" crowd >"$said" 2>&1
+result $? "clients that have hung up do not delay the stores of others"
 
 # --- SIGHUP ---
 
