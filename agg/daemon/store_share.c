@@ -56,7 +56,7 @@ struct totals {
     uint32_t ended; /* stores that only wait for the disk */
 };
 
-/* Count all stores, or those of one user; user: NULL for all. */
+/* Count one user's stores, or all stores if `user` is NULL. */
 static struct totals count_stores(const struct server *s, const char *user)
 {
     struct totals t = {0};

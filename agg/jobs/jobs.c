@@ -92,20 +92,20 @@ struct trib_jobs_view trib_jobs_view(const struct trib_jobs *jobs)
     return view;
 }
 
+static int compare_id(const void *id, const void *entry)
+{
+    const uint64_t a = *(const uint64_t *)id;
+    const uint64_t b = ((const struct trib_jobs_entry *)entry)->job.id;
+
+    return (a > b) - (a < b);
+}
+
 /* Entries are in order of arrival, and so of their numbers. */
 struct trib_jobs_entry *trib_jobs_find(const struct trib_jobs *jobs, uint64_t id)
 {
-    uint32_t low = 0, high = jobs->n;
-
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (jobs->entries[middle].job.id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < jobs->n && jobs->entries[low].job.id == id ? &jobs->entries[low]
-                                                            : NULL;
+    return jobs->n ? bsearch(&id, jobs->entries, jobs->n, sizeof(*jobs->entries),
+                             compare_id)
+                   : NULL;
 }
 
 /* --- accounts --- */

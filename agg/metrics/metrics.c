@@ -285,19 +285,19 @@ static void add_writer(struct trib_job_view *view, const struct trib_metrics_wri
     add_operation(view, w);
 }
 
+static int compare_id(const void *id, const void *row)
+{
+    const uint64_t a = *(const uint64_t *)id;
+    const uint64_t b = ((const struct trib_job_view *)row)->job.id;
+
+    return (a > b) - (a < b);
+}
+
 /* Return the row of a job; NULL: none. Rows are in order of the jobs' numbers. */
 static struct trib_job_view *row_of(const struct trib_service_view *view, uint64_t id)
 {
-    uint32_t low = 0, high = view->n;
-
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (view->jobs[middle].job.id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < view->n && view->jobs[low].job.id == id ? &view->jobs[low] : NULL;
+    return view->n ? bsearch(&id, view->jobs, view->n, sizeof(*view->jobs), compare_id)
+                   : NULL;
 }
 
 /* Fill in the rows of all jobs, each with its counts and its places. */

@@ -85,7 +85,7 @@ static trib_status_t take(struct trib_store *store, int shard, uint64_t until,
     return st;
 }
 
-/* As trib_store_hear, with another time limit; 0: none. */
+/* Like trib_store_hear, but with a time limit of `limit_ms`; 0 means no limit. */
 static trib_status_t hear(struct trib_store *store, int shard,
                           enum trib_control_kind kind, int limit_ms,
                           struct trib_control *out)

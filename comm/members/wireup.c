@@ -137,7 +137,8 @@ static int count_cores(const struct trib_engine *e, const struct wireup_msg1 *al
     return trib_cpus_count(&sum);
 }
 
-/* Return the cores that this rank's quota leaves it beside the ranks that share it. */
+/* Return this rank's part of its control group's CPU quota, in cores. All ranks of the
+ * group share the quota. */
 static uint32_t own_quota(const struct trib_engine *e, const struct wireup_msg1 *all)
 {
     const struct wireup_msg1 *self = &all[e->rank];

@@ -5,9 +5,9 @@
 
 #include "base/dtype.h"
 #include "compress/vectors/robust_op.h"
+#include "pipeline/payload/chunk_parts.h"
 #include "pipeline/payload/narrow.h"
 #include "pipeline/payload/payload_state.h"
-#include "pipeline/payload/chunk_parts.h"
 
 /*
  * Sum TRIB_REDUCE_MAX_SRC sources at a time, block by block. The partial sum stays in a
@@ -49,7 +49,7 @@ struct sum {
     const struct trib_reduce_args *all;
 };
 
-/* Sum the elements of r, which are `skip` bytes behind the sources' first. */
+/* Sum elements into r. They begin `skip` bytes after the start of each source. */
 static void sum_into(const struct sum *s, size_t skip, struct trib_reduce_args *r)
 {
     const trib_dtype_t dtype = s->run->desc.op.dtype;

@@ -116,6 +116,17 @@ static inline void pair_offer(struct pair *pair, int i, struct trib_address *add
     assert_ok(ops->export_region(pair->t[i], pair->region[i], region));
 }
 
+/* Both sides, with what pair_offer has returned for each, connect to the other. */
+static inline void pair_connect(struct pair *pair, const struct trib_address address[2],
+                                const struct trib_blob region[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const struct trib_transport_ops *ops = pair->t[i]->ops;
+        assert_ok(ops->connect(pair->t[i], !i, &address[!i]));
+        assert_ok(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
+    }
+}
+
 static inline void pair_open(struct pair *pair, const char *text0, const char *text1)
 {
     struct trib_address address[2];
@@ -127,11 +138,7 @@ static inline void pair_open(struct pair *pair, const char *text0, const char *t
         assert_ok(trib_transport_open(i ? text1 : text0, &opts, &pair->t[i]));
         pair_offer(pair, i, &address[i], &region[i]);
     }
-    for (int i = 0; i < 2; i++) {
-        const struct trib_transport_ops *ops = pair->t[i]->ops;
-        assert_ok(ops->connect(pair->t[i], !i, &address[!i]));
-        assert_ok(ops->import_region(pair->t[i], !i, &region[!i], &pair->remote[i]));
-    }
+    pair_connect(pair, address, region);
 }
 
 static inline void pair_close(struct pair *pair)

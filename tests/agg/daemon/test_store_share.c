@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one user leaves to others.
+ * Limits of one user: other users can still create stores.
  *
  * The disk of the snapshots hangs, and stores that have ended wait for it. At a limit
  * tribd refuses new stores, so that these do not occupy all places for jobs: 519 runs

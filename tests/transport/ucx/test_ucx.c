@@ -437,14 +437,14 @@ __attribute__((visibility("default"))) ssize_t send(int fd, const void *buffer,
 __attribute__((visibility("default"))) int connect(int fd, const struct sockaddr *to,
                                                    socklen_t bytes)
 {
-    const struct sockaddr_in nobody = {.sin_family = AF_INET,
-                                       .sin_port = htons(1),
-                                       .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct sockaddr_in closed_port = {.sin_family = AF_INET,
+                                            .sin_port = htons(1),
+                                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
 
     if (!deaths)
         return (int)syscall(SYS_connect, fd, to, bytes);
     refusals++;
-    return (int)syscall(SYS_connect, fd, &nobody, sizeof(nobody));
+    return (int)syscall(SYS_connect, fd, &closed_port, sizeof(closed_port));
 }
 
 /* A peer that dies between UCX's connect and its first message, and refuses the second

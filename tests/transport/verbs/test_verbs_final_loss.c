@@ -275,11 +275,7 @@ TEST(test_only_connected_rail_fails, clean, nothing_left)
         inner_of_side(&pair, i, 1)->api.rdma_connect = refuse_connect;
     }
     fake_verbs_host(0);
-    for (int i = 0; i < 2; i++) {
-        const struct trib_transport_ops *ops = pair.t[i]->ops;
-        assert_ok(ops->connect(pair.t[i], !i, &address[!i]));
-        assert_ok(ops->import_region(pair.t[i], !i, &region[!i], &pair.remote[i]));
-    }
+    pair_connect(&pair, address, region);
     be_patient(&pair);
     run(&pair, 50);
     fake_verbs_async(0, IBV_EVENT_DEVICE_FATAL);

@@ -185,7 +185,7 @@ TEST(test_refused_by_living, clean, nothing_left)
     }
 }
 
-/* Whoever closes last has nothing to wait for: the other answers no more. */
+/* The side that closes last does not wait for the other, which no longer answers. */
 TEST(test_closes_last, clean, nothing_left)
 {
     enum { LEAVES_MS = 200 }; /* less than any limit for a peer without an answer */
