@@ -399,6 +399,8 @@ void *archive_serve(void *arg)
         complete(a, task);
         pthread_cond_broadcast(&a->wake);
     }
+    a->n_running--;
+    pthread_cond_broadcast(&a->ended);
     pthread_mutex_unlock(&a->mutex);
     return NULL;
 }

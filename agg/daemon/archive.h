@@ -81,6 +81,11 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
                            const struct trib_log *log, struct trib_error *err,
                            struct archive **out);
 
+/** archive_stop - finish queued tasks and deletions, and end the threads. Return false
+ * if nothing was written or deleted for stall_ms (0: no limit); threads then still use
+ * the archive, which must not be closed. */
+bool archive_stop(struct archive *archive, int stall_ms);
+
 /** archive_close - finish queued tasks and end the threads; NULL is allowed. */
 void archive_close(struct archive *archive);
 

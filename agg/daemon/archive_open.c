@@ -21,7 +21,10 @@
 #include "base/time.h"
 #include "base/wait.h"
 
-enum { ASIDE_MOST = 100 }; /* files set aside with one number */
+enum {
+    ASIDE_MOST = 100, /* files set aside with one number */
+    STOP_TICK_MS = 1000, /* between two looks at the progress of ending threads */
+};
 
 /* Files ---------------------------------------------------------------------------- */
 
@@ -262,15 +265,38 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
 
 /* Life ----------------------------------------------------------------------------- */
 
-/* End the threads after all queued tasks. */
-static void stop_threads(struct archive *a)
+/* Wait until all threads have ended; false: no progress for stall_ms. */
+static bool await_threads(struct archive *a, int stall_ms)
+{
+    uint64_t due = trib_deadline_ms(stall_ms);
+    uint64_t written = 0;
+    uint32_t n_gone = 0;
+
+    while (a->n_running > 0) {
+        if (written != atomic_load(&a->written) || n_gone != a->n_gone)
+            due = trib_deadline_ms(stall_ms);
+        written = atomic_load(&a->written);
+        n_gone = a->n_gone;
+        if (stall_ms && trib_deadline_passed(due))
+            return false;
+        (void)trib_cond_wait(&a->ended, &a->mutex, trib_deadline_ms(STOP_TICK_MS));
+    }
+    return true;
+}
+
+bool archive_stop(struct archive *a, int stall_ms)
 {
     pthread_mutex_lock(&a->mutex);
     a->stop = true;
     archive_retry_deletions(a);
+    const bool ended = await_threads(a, stall_ms);
+    const uint32_t n = ended ? a->n_threads : 0;
+    if (ended)
+        a->n_threads = 0;
     pthread_mutex_unlock(&a->mutex);
-    for (uint32_t i = 0; i < a->n_threads; i++)
+    for (uint32_t i = 0; i < n; i++)
         pthread_join(a->threads[i].thread, NULL);
+    return ended;
 }
 
 /* Start the threads; one is enough to serve. */
@@ -284,6 +310,7 @@ static trib_status_t start_threads(struct archive *a, struct trib_error *err)
         t->archive = a;
         why = trib_thread_start(&t->thread, archive_serve, t);
         a->n_threads += !why;
+        a->n_running += !why;
     }
     pthread_mutex_unlock(&a->mutex);
     errno = why;
@@ -317,7 +344,7 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
     snprintf(a->folder, sizeof(a->folder), "%s", folder);
     pthread_mutex_init(&a->mutex, NULL);
     trib_cond_init(&a->wake);
-    pthread_cond_init(&a->ended, NULL);
+    trib_cond_init(&a->ended);
     trib_status_t st = open_folder(a, err);
     if (st == TRIB_OK) {
         archive_limit(a, limits);
@@ -338,7 +365,7 @@ void archive_close(struct archive *a)
 {
     if (!a)
         return;
-    stop_threads(a);
+    (void)archive_stop(a, 0);
     assert(!a->first && !archive_has_deletions(a));
     dispose(a);
 }

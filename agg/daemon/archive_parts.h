@@ -61,14 +61,15 @@ struct archive {
     const struct trib_log *log;
     uint64_t block; /* allocation unit of the file system */
     struct archive_thread threads[ARCHIVE_THREADS];
-    uint32_t n_threads;
+    uint32_t n_threads; /* to be joined */
     _Atomic uint64_t written;
     _Atomic uint64_t failures; /* failed snapshots */
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* a task was queued, or a thread is free */
-    pthread_cond_t ended; /* a task is done */
+    pthread_cond_t ended; /* a task is done, or a thread has ended */
 
     /* Under mutex: */
+    uint32_t n_running; /* threads */
     struct archive_limits limits;
     struct archive_limits asked; /* by archive_limit; 0: depends on the free space */
     bool measures; /* `asked` does not apply yet: the free space must be measured */

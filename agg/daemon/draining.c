@@ -10,9 +10,11 @@
 #include "base/time.h"
 
 enum {
-    EXTEND_S = 30, /* time requested from systemd beyond drain_ms, and per extension
-                    * while snapshots are written */
+    EXTEND_S =
+        30, /* time requested from systemd beyond drain_ms, and beyond disk_ms per
+                    * extension while snapshots are written */
     EXTEND_EACH_MS = 2000,
+    STALL_SAY_MS = 2000, /* without progress, until the log says so */
 };
 
 /* Announce the stop to systemd and request more time: TimeoutStopSec may be shorter
@@ -60,12 +62,13 @@ static void end_when_due(struct server *s)
             server_hang_up(s, s->clients[i]);
 }
 
-static bool has_stores(const struct server *s)
+static int count_stores(const struct server *s)
 {
+    int n = 0;
+
     for (int i = 0; i < s->n_clients; i++)
-        if (s->clients[i]->store)
-            return true;
-    return false;
+        n += s->clients[i]->store != NULL;
+    return n;
 }
 
 /* Request more time while snapshots make progress; a hung disk gets none. */
@@ -73,20 +76,66 @@ static void extend(struct server *s)
 {
     char text[64];
 
-    if (!s->drained || !s->archive || !has_stores(s) ||
-        !trib_deadline_passed(s->extend_at))
-        return;
-    const uint64_t written = archive_written_mt(s->archive) + 1;
+    s->extends = false;
     s->extend_at = trib_deadline_ms(EXTEND_EACH_MS);
-    if (written == s->extended_for)
-        return;
-    s->extended_for = written;
-    snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%d", EXTEND_S * 1000000);
+    snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRIu64,
+             (uint64_t)s->settings.disk_ms * 1000 + (uint64_t)EXTEND_S * 1000000);
     systemd_notify(text);
+}
+
+/* Log once that the disk takes nothing; after disk_ms, abandon the snapshots. */
+static void watch_disk(struct server *s, int stores)
+{
+    const uint32_t limit_ms = s->settings.disk_ms;
+    const uint64_t stalled_ms = (trib_now_ns() - s->progressed_ns) / 1000000;
+
+    if (stalled_ms >= STALL_SAY_MS && !s->said_stall)
+        trib_log(&s->log, TRIB_LOG_WARN, "tribd",
+                 "cannot stop yet: %d store%s for snapshots, but nothing was written "
+                 "to %s for %" PRIu64 " s",
+                 stores, stores == 1 ? " waits" : "s wait", s->settings.snapshots,
+                 stalled_ms / 1000);
+    s->said_stall |= stalled_ms >= STALL_SAY_MS;
+    s->gave_up = limit_ms && stalled_ms >= limit_ms;
+}
+
+/* Wait for the last snapshots, while bytes are written or stores end. */
+static void await_snapshots(struct server *s)
+{
+    const int stores = count_stores(s);
+
+    if (!s->drained || !s->archive || stores == 0)
+        return;
+    const uint64_t progress = archive_written_mt(s->archive) - (uint64_t)stores;
+    if (!s->progressed_ns || progress != s->progress) {
+        s->progress = progress;
+        s->progressed_ns = trib_now_ns();
+        s->said_stall = false;
+        s->extends = true;
+    }
+    if (s->extends && trib_deadline_passed(s->extend_at))
+        extend(s);
+    watch_disk(s, stores);
 }
 
 void drain_step(struct server *s)
 {
     end_when_due(s);
-    extend(s);
+    await_snapshots(s);
+}
+
+bool drain_end(struct server *s)
+{
+    const bool well =
+        !s->gave_up &&
+        (!s->archive || archive_stop(s->archive, (int)s->settings.disk_ms));
+
+    if (!well)
+        trib_log(
+            &s->log, TRIB_LOG_ERROR, "tribd",
+            "exiting although %s has not responded for %" PRIu32
+            " ms: the last snapshots of %d store%s are lost, earlier ones are kept",
+            s->settings.snapshots, (uint32_t)s->settings.disk_ms, count_stores(s),
+            count_stores(s) == 1 ? "" : "s");
+    return well;
 }

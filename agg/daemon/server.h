@@ -29,8 +29,10 @@ struct server_ear {
     void *arg;
 };
 
-/** server_run - serve until a drain was requested and all jobs have disconnected. */
-void server_run(struct server *s, const struct server_ear *ear);
+/** server_run - serve until a drain was requested and all jobs have disconnected.
+ * Return false if the snapshot directory does not respond: threads still use the
+ * server, so the process must exit without server_close. */
+bool server_run(struct server *s, const struct server_ear *ear);
 
 void server_close(struct server *s);
 

@@ -347,13 +347,14 @@ static void run_pass(struct server *s, const struct server_ear *ear)
     health_done(&s->health, began_ns);
 }
 
-void server_run(struct server *s, const struct server_ear *ear)
+bool server_run(struct server *s, const struct server_ear *ear)
 {
     server_publish(s);
     server_warn(s);
     credentials_warn(s->credentials, NULL, &s->settings, &s->log);
     settings_warn(&s->settings, &s->log);
     atomic_store(&s->health.state, HEALTH_READY);
-    while (!s->draining || s->n_clients > 0)
+    while (!s->draining || (s->n_clients > 0 && !s->gave_up))
         run_pass(s, ear);
+    return drain_end(s);
 }

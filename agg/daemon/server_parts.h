@@ -119,7 +119,11 @@ struct server {
     bool draining, drained; /* drain requested; drain time is over */
     uint64_t drain_until;
     uint64_t extend_at; /* when to ask systemd for more time */
-    uint64_t extended_for; /* snapshot bytes, plus 1, at the last request */
+    bool extends; /* since the last request, there was progress */
+    uint64_t progress; /* of the last snapshots; changes as they are written */
+    uint64_t progressed_ns; /* time of its last change; 0: none yet */
+    bool said_stall; /* logged that there is no progress */
+    bool gave_up; /* no progress for disk_ms: exit without the snapshots */
 };
 
 /** server_awaits_store - return true if a request to create a store waits for its
@@ -281,7 +285,11 @@ bool server_is_settled(void *arg, uint64_t later);
 void server_drain(struct server *s, uint32_t uid, uint32_t pid);
 
 /** drain_step - advance a drain: end it when due, and ask systemd for more time while
- * snapshots are written. */
+ * snapshots are written. If the disk hangs, set gave_up. */
 void drain_step(struct server *s);
+
+/** drain_end - wait for the threads of snapshots; false: the disk hangs, and they do
+ * not end. */
+bool drain_end(struct server *s);
 
 #endif

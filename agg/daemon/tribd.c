@@ -164,7 +164,10 @@ static int serve(struct arguments *args, const struct settings *settings)
         return fail(st, &err);
     trib_log(&log, TRIB_LOG_INFO, "tribd", "listening at %s", settings->listen);
     systemd_notify("READY=1");
-    server_run(server, &ear);
+    const bool well = server_run(server, &ear);
+    trib_log_tell(&log, true);
+    if (!well)
+        _exit(1); /* exit() would wait for threads that a disk has stopped */
     server_close(server);
     trib_log_tell(&log, true);
     close(ear.fd);

@@ -300,6 +300,29 @@ TEST(test_quotas)
     rig_close(&rig);
 }
 
+/* The end of the threads has a limit, and takes place once the disk goes on. */
+TEST(test_stop_while_the_disk_hangs)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    save(&rig, "ana");
+    assert_true(archive_stop(rig.archive, 1));
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    atomic_store(&stats, 0);
+    atomic_store(&stats_hang, 1);
+    make_write(&rig, &rig.task, rig.owner, "bob");
+    archive_give(rig.archive, &rig.task);
+    const bool ended = archive_stop(rig.archive, 300);
+    atomic_store(&stats_hang, 0);
+    assert_false(ended);
+    assert_true(archive_stop(rig.archive, 0));
+    free(rig.task.bytes);
+    assert_status(rig.task.err.status, TRIB_OK);
+    rig_close(&rig);
+}
+
 /* A snapshot that is refused takes no room from others meanwhile. */
 TEST(test_refused_beside_another)
 {

@@ -97,8 +97,23 @@ run_store() {
 service "keeps" run_store
 within 30 status_of keeps '.jobs[] | select(.name == "agg/store_client/store" and .pushes > 20)'
 kill "${daemon_pid[keeps]}"
-ended keeps 0 && heard EXTEND_TIMEOUT_USEC=30000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
+ended keeps 0 && heard EXTEND_TIMEOUT_USEC=90000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
 result $? "it asks for more time while it writes the last snapshots of a store"
+NOTIFY_SOCKET=$dir/notify start_daemon hung "snapshots = $dir/snaps" "drain_ms = 200" "disk_ms = 3000" || finish
+service "hung" run_store
+within 30 status_of hung '.jobs[] | select(.name == "agg/store_client/store" and .pushes > 20)'
+read -ra ranks <"/proc/${job_pid[store]}/task/${job_pid[store]}/children"
+kill -STOP "${ranks[@]}" # tribd's threads then hold no lock
+sleep 1
+rm -f "$dir/go"
+"$systemd" halt "${daemon_pid[hung]}" workers "$dir/go" >"$dir/halt.log" 2>&1 &
+job_pid[halt]=$!
+within 10 halted && kill "${daemon_pid[hung]}"
+ended hung 1 && said_by hung "cannot stop yet: 1 store waits" && said_by hung "exiting although" &&
+    said_by hung "the last snapshots of 1 store are lost"
+result $? "it exits without the last snapshots if the disk hangs, and says so"
+touch "$dir/go"
+kill -KILL "${ranks[@]}"
 WATCHDOG_PID=1 WATCHDOG_USEC=1000000 NOTIFY_SOCKET=$dir/notify start_daemon two || finish
 before=$(fed)
 sleep 2

@@ -154,7 +154,7 @@ TEST(test_devices)
     assert_int_equal(shape.groups->n, 2);
     for (int l = 0; l < 4; l++) {
         const int a = shape.groups->leader[l], b = shape.groups->leader[4 + l];
-        char device[16];
+        char device[24];
         snprintf(device, sizeof(device), "mlx5_%d", l);
         assert_string_equal(facts[a].nic, device);
         assert_string_equal(facts[b].nic, device);
