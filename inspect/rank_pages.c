@@ -167,9 +167,14 @@ static bool add(struct trib_rank_pages *pages, const struct trib_rank_page *p)
 {
     if (pages->n == pages->room) {
         const size_t room = pages->room ? 2 * pages->room : 16;
-        void *more = realloc(pages->list, room * sizeof(*pages->list));
+        /* realloc would not keep the alignment of a page. */
+        void *more =
+            aligned_alloc(_Alignof(struct trib_rank_page), room * sizeof(*pages->list));
         if (!more)
             return false;
+        if (pages->n)
+            memcpy(more, pages->list, pages->n * sizeof(*pages->list));
+        free(pages->list);
         pages->list = more;
         pages->room = room;
     }

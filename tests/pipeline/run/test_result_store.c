@@ -62,7 +62,7 @@ TEST(test_same_bits)
     uint8_t word[2 * CHUNK];
 
     for (size_t i = 0; i < CHUNK; i++)
-        x[i] = (float)((int)(i * 2654435761u >> 8) - (1 << 23));
+        x[i] = (float)((int)((uint32_t)(i * 2654435761u) >> 8) - (1 << 23));
     const struct trib_encode in = {.x = x, .n = CHUNK, .total = N};
     const size_t len = trib_codec_encode(r.codec, &in, word);
     assert_ok(trib_codec_decode(r.codec, word, len, expected, CHUNK));
