@@ -29,6 +29,8 @@
  * come in the time that users are promised is for the fault sweep. */
 #define SOON_MS 10000
 
+#define STALE 0xa5
+
 /* By then some heartbeats have come, on a busy machine, too. */
 #define HEARTBEATS_MS 700
 
@@ -40,18 +42,32 @@ static double ms_since(uint64_t start)
     return (double)(trib_now_ns() - start) / 1e6;
 }
 
+/* Return true if the transport has set all flags of a loss, which were STALE before. */
+static bool is_whole(const struct trib_event *e)
+{
+    const bool *flags[] = {&e->left,      &e->given_up, &e->dead, &e->lives,
+                           &e->continues, &e->broken,   &e->final};
+
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+        if (*(const unsigned char *)flags[i] == STALE)
+            return false;
+    return true;
+}
+
 /* Waits for the loss of a peer, through sleeps as an idle engine does. */
 static bool expect_loss(struct rig *rig, int peer, const char *why)
 {
-    struct trib_event e = {0};
     const struct trib_transport_ops *ops = rig->t->ops;
+    struct trib_event e;
 
+    memset(&e, STALE, sizeof(e));
     while (ops->poll(rig->t, &e, 1) == 0) {
         if (spawn_expired(rig->s))
             return SPAWN_CHECK(rig->s, !"the loss is noticed");
         ops->arm(rig->t);
         ops->wait(rig->t, 1000);
     }
+    SPAWN_CHECK(rig->s, is_whole(&e));
     if (e.kind != TRIB_EVENT_PEER_LOST || e.peer != peer || !strstr(e.why, why) ||
         e.left != (strstr(why, "left") != NULL)) {
         fprintf(stderr, "  event %d of peer %d, left %d: %s\n", (int)e.kind, e.peer,

@@ -114,13 +114,12 @@ void trib_peer_report(const struct trib_peer_base *p, int peer, bool left,
                       struct trib_event *out)
 {
     assert(p->state == TRIB_PEER_DRAINING);
-    out->kind = TRIB_EVENT_PEER_LOST;
-    out->peer = peer;
-    out->left = left;
-    out->broken = false;
-    out->given_up = p->given_up;
-    out->dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
-                trib_peer_liveness_dead(&p->liveness);
+    *out = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST,
+                               .peer = peer,
+                               .left = left,
+                               .given_up = p->given_up,
+                               .dead = p->liveness.by == TRIB_LIVENESS_BY_KERNEL &&
+                                       trib_peer_liveness_dead(&p->liveness)};
     out->lives =
         !left && !p->given_up && trib_peer_liveness_answered(&p->liveness, p->asked);
     /* After `answered`, which waits until all input is read: the notice arrives before

@@ -313,12 +313,11 @@ static int report_losses(struct shm *shm, struct trib_event *events, int max)
         struct shm_peer *p = &shm->peers[peer];
         if (p->state != TRIB_PEER_DRAINING || !ring_empty(shm, p))
             continue;
-        events[n].kind = TRIB_EVENT_PEER_LOST;
-        events[n].peer = peer;
-        events[n].left = p->left;
-        events[n].given_up = p->given_up;
-        events[n].dead = p->dead;
-        events[n].lives = events[n].continues = false;
+        events[n] = (struct trib_event){.kind = TRIB_EVENT_PEER_LOST,
+                                        .peer = peer,
+                                        .left = p->left,
+                                        .given_up = p->given_up,
+                                        .dead = p->dead};
         memcpy(events[n].why, p->why, sizeof(p->why));
         n++;
         if (!p->left)
