@@ -8,8 +8,9 @@
 
 enum {
     REJOIN_MS = 2000, /* to rejoin lost shards when the store is freed */
-    /* Until tribd has read that the ranks of an earlier run left, in all tribds. The
-     * other ranks wait for this one, so at most that part of their time limit. */
+    /* Pauses until tribd has read that the ranks of an earlier run left, or has freed
+     * its place, in all tribds. The other ranks wait for this one, so at most that part
+     * of their time limit. */
     LEAVING_MS = 2000,
     LEAVING_PART = 4,
     LEAVING_PAUSE_MS = 20, /* doubles, because requests of a user are limited */
@@ -184,17 +185,19 @@ static void log_reconnected(const struct trib_store *store, int shard)
 }
 
 /* Join again while another run uses the key: it may just have freed its store, and
- * tribd may read the goodbyes of its ranks later than this request. */
-static trib_status_t join_after(struct trib_store *store, int shard, uint64_t until)
+ * tribd may read the goodbyes of its ranks later than this request. Only the pauses
+ * count for *left_ms, because tribd may delay each request for longer. */
+static trib_status_t join_after(struct trib_store *store, int shard, int *left_ms)
 {
     int pause_ms = LEAVING_PAUSE_MS;
     trib_status_t st = TRIB_ERR_BUSY;
     bool cut;
 
-    while (st == TRIB_ERR_BUSY && !trib_deadline_passed(until)) {
-        const int ms = trib_min(pause_ms, trib_deadline_left_ms(until));
+    while (st == TRIB_ERR_BUSY && *left_ms > 0) {
+        const int ms = trib_min(pause_ms, *left_ms);
         trib_store_unlock(store);
         const bool slept = trib_idle_sleep(&store->idle, (uint64_t)ms * 1000000);
+        *left_ms -= ms;
         pause_ms = pause_ms < LEAVING_PAUSE_MAX ? 2 * pause_ms : LEAVING_PAUSE_MAX;
         trib_store_lock(store);
         trib_error_clear(&store->err);
@@ -206,9 +209,9 @@ static trib_status_t join_after(struct trib_store *store, int shard, uint64_t un
 }
 
 /* Connect without the lock: it may take seconds, and the keep-alive thread must run.
- * leaving: how long an earlier run may still use the key. */
+ * *left_ms: how long an earlier run may still use the key. */
 static trib_status_t connect_first(struct trib_store *store, int shard, bool again,
-                                   uint64_t leaving)
+                                   int *left_ms)
 {
     struct trib_session *session;
 
@@ -219,7 +222,7 @@ static trib_status_t connect_first(struct trib_store *store, int shard, bool aga
     trib_control_link_add(store->link, shard, session);
     st = join(store, shard, again);
     if (st == TRIB_ERR_BUSY)
-        st = join_after(store, shard, leaving);
+        st = join_after(store, shard, left_ms);
     trib_store_unlock(store);
     return st;
 }
@@ -233,7 +236,7 @@ static int leaving_ms(const struct trib_store *store)
 
 trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
 {
-    const uint64_t leaving = trib_deadline_ms(leaving_ms(store));
+    int left_ms = leaving_ms(store);
     trib_status_t st =
         trib_control_link_create(&store->job, &store->log, &store->err, &store->link);
 
@@ -242,7 +245,7 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
     trib_control_link_set_idle(store->link, &store->idle);
     st = trib_store_alive_start(store);
     for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
-        st = connect_first(store, i, again, leaving);
+        st = connect_first(store, i, again, &left_ms);
     return st;
 }
 

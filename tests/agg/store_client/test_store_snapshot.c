@@ -210,35 +210,6 @@ TEST(test_many_stores)
     snapshot_rig_close(&rig);
 }
 
-/* The ranks end without freeing the store, as if they were killed. */
-static int die_with_store(struct ranks_self *self)
-{
-    trib_store_t *store = snapshot_rig_store(self, KEY, 0);
-    trib_vector_desc_t d = sized(trib_vector_desc_t, .name = "x", .count = 1);
-    trib_vector_t *v;
-
-    snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
-    ranks_ok(self, trib_barrier(self->comm));
-    return 0;
-}
-
-/* The next run has the place of such a store at once, though there is no other one: a
- * communicator also takes one. */
-TEST(test_place_of_a_lost_run)
-{
-    struct snapshot_rig rig;
-    char config[200];
-
-    setenv("TRIBD_JOBS", "2", 1);
-    if (!snapshot_rig_open(&rig, 1, true))
-        tribtest_skip("built without libmicrohttpd");
-    unsetenv("TRIBD_JOBS");
-    snapshot_rig_config(&rig, "shm", config);
-    for (int i = 0; i < 3; i++)
-        ranks_pass(.size = 2, .fn = die_with_store, .config = config, .noisy = true);
-    snapshot_rig_close(&rig);
-}
-
 /* Invalid files -------------------------------------------------------------------- */
 
 static void spoil(const char *folder, bool cut)
