@@ -119,6 +119,18 @@ static bool replace_others(const struct server *s, const struct client *c,
     return holds;
 }
 
+/* Return true if a new store may have the place of an earlier run with its key. */
+static bool may_follow(const struct server *s, const struct client *c,
+                       const struct trib_control_store_join *join,
+                       const struct trib_job_request *request)
+{
+    for (int i = 0; i < s->n_clients; i++)
+        if (has_key(s->clients[i], c, join) &&
+            trib_jobs_follows(s->jobs, request, s->clients[i]->job))
+            return true;
+    return false;
+}
+
 /* Refuse a new store for lack of what an earlier run with its key holds. That run is
  * ended, and the rank asks again. */
 static void refuse_full(struct server *s, struct client *c,
@@ -206,7 +218,7 @@ static bool make(struct server *s, struct client *c,
     (void)admit_waiting(s);
     trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
     if (a.verdict != TRIB_JOB_ADMIT) {
-        if (a.cause == TRIB_JOB_BY_WAIT)
+        if (a.cause == TRIB_JOB_BY_WAIT && may_follow(s, c, join, &request))
             refuse_full(s, c, join, a.text);
         else
             refuse_for_limit(s, c, a.text);

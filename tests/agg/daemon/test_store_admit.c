@@ -343,6 +343,40 @@ TEST(test_deserted_key_in_vain)
     files_taken = 0;
 }
 
+/* Nor does one whose place a queued job would get. */
+TEST(test_deserted_key_before_a_queued_job)
+{
+    const struct trib_jobs_limits most = {3, 2, 1, 1 << 30};
+    const struct trib_jobs_opts jobs = {.service = most, .user = most, .job = most};
+
+    for (uint32_t slots = 1; slots <= 2; slots++) { /* 2 would not be free */
+        struct trib_job_request request = {
+            .name = "other", .user = "bob", .weight = 1, .ranks = 1, .slots = 2};
+        struct trib_error err = {0};
+        struct trib_job_answer a;
+        struct rig rig;
+        is_full(&rig, 0);
+        trib_jobs_destroy(rig.s.jobs);
+        assert_status(trib_jobs_create(&jobs, &err, &rig.s.jobs), TRIB_OK);
+        trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
+        request.slots = 1;
+        request.user = "ana";
+        trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
+        assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
+        rig.clients[1].job = a.id;
+        request.user = "bob";
+        request.slots = slots;
+        request.wait_ns = UINT64_MAX;
+        trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
+        assert_int_equal(a.verdict, TRIB_JOB_QUEUE);
+        ask(&rig, NEXT);
+        refused(slots == 1 ? TRIB_ERR_NO_RESOURCE : TRIB_ERR_BUSY,
+                "cannot get slots now");
+        assert_int_equal(rig.stores[1].ended, slots == 2);
+        trib_jobs_destroy(rig.s.jobs);
+    }
+}
+
 /* A rank that waits for its key uses no token of its user. */
 TEST(test_tokens)
 {
