@@ -194,6 +194,7 @@ static struct tmpi_attached *create(MPI_Comm comm)
     tmpi_next.Comm_get_name(comm, name, &len);
     snprintf(a->name, sizeof(a->name), "%.*s", (int)sizeof(a->name) - 1,
              *name ? name : "(unnamed)");
+    a->inter = inter;
     a->never = inter || a->ranks < 2;
     a->ask_at = CALLS_LEAST;
     a->owners = 1;
@@ -235,6 +236,20 @@ int tmpi_attached_error(MPI_Comm comm)
     struct tmpi_attached *a;
 
     return is_attachable(comm) ? look_up(comm, &a) : MPI_SUCCESS;
+}
+
+bool tmpi_attached_is_inter(MPI_Comm comm, enum tmpi_kind kind)
+{
+    struct tmpi_attached *a = NULL;
+    int inter = 0;
+
+    if (is_attachable(comm) && look_up(comm, &a) == MPI_SUCCESS)
+        inter = a && a->inter;
+    else if (comm != MPI_COMM_NULL)
+        tmpi_next.Comm_test_inter(comm, &inter);
+    if (inter)
+        tmpi_report_passed(kind, TMPI_NEVER);
+    return inter;
 }
 
 static bool needs_wait(const struct tmpi_attached *a)

@@ -25,6 +25,7 @@ struct tmpi_attached {
     struct tmpi_attached *next, *previous; /* list of all, newest first */
     MPI_Comm handle; /* MPI_COMM_WORLD after the program has freed it */
     trib_comm_t *comm; /* NULL: not created */
+    bool inter; /* an intercommunicator */
     /* No library communicator will be created: an intercommunicator, a single rank,
      * processes outside MPI_COMM_WORLD, a GPU in use, or a failed setup. */
     bool never;
@@ -59,6 +60,15 @@ struct tmpi_attached *tmpi_attached_for(MPI_Comm comm, enum tmpi_kind kind);
  * returns  the error; MPI_SUCCESS: the handle is valid or MPI_COMM_NULL
  */
 int tmpi_attached_error(MPI_Comm comm);
+
+/**
+ * tmpi_attached_is_inter - return true for a valid handle of an intercommunicator, and
+ * count the call for the report.
+ *
+ * MPI does these calls. The module must not read their arguments: there is a count per
+ * rank of the other group, and a root may be MPI_ROOT.
+ */
+bool tmpi_attached_is_inter(MPI_Comm comm, enum tmpi_kind kind);
 
 /**
  * tmpi_attached_freeing - let MPI free or disconnect a communicator.

@@ -39,7 +39,9 @@
     static inline int intercept_##name parameters \
     { \
         const int error = tmpi_attached_error(comm); \
-        return error == MPI_SUCCESS ? call : error; \
+        return error != MPI_SUCCESS                 ? error \
+               : tmpi_attached_is_inter(comm, kind) ? tmpi_next.name arguments \
+                                                    : call; \
     } \
     TMPI_ENTRY(name, parameters, arguments, \
                tmpi_intercepts(kind) ? intercept_##name arguments \

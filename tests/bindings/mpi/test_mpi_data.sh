@@ -21,8 +21,20 @@ refused_calls() {
         "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/refused_calls.$mpi" disagree
 }
 
+# MPI has the calls on an intercommunicator, and the report does not call them wrong.
+two_groups() {
+    local report=$dir/groups.$mpi
+
+    compiled two_groups
+    expect "$mpi: calls across two groups" 0 "wrong 0" \
+        "${run[@]}" -n 3 "$start" "${always[@]}" "--report=$report" "$dir/two_groups.$mpi"
+    [ "$(grep -c '"never": [1-9].*"wrong": 0}' "$report")" = 9 ]
+    result $? "$mpi: they are left to MPI, and none is wrong"
+}
+
 all_of() {
     refused_calls
+    two_groups
     compiled datatypes
     expect "$mpi: datatypes in another order than memory" 0 "wrong 0" \
         "${run[@]}" -n 3 "$start" "${always[@]}" "$dir/datatypes.$mpi"
