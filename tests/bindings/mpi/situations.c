@@ -3,6 +3,7 @@
  * situations NAME - an MPI program in a situation that once made collectives hang.
  *
  * progress        rank 0 is in a barrier while others write into its memory
+ * tested          rank 0 has completed its access to windows, which others test once
  * threads         a thread for each communicator, started in another order on each rank
  * communicators   500 of them in sequence; none leaks memory or descriptors
  * requests        several non-blocking calls at once, completed in another order
@@ -67,6 +68,43 @@ static int progress(void)
         if (memory[r] != r)
             return 1;
     return 0;
+}
+
+/* Rank 0 completes its access to the windows of others before a barrier. */
+static int tested(void)
+{
+    const int origin = 0;
+    int memory = 0, wrong = 0, done = 1;
+    MPI_Group all, part;
+    MPI_Win window;
+
+    MPI_Win_create(&memory, sizeof(memory), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &window);
+    MPI_Win_get_group(window, &all);
+    (rank ? MPI_Group_incl : MPI_Group_excl)(all, 1, &origin, &part);
+    for (int turn = 0; turn < 100; turn++) {
+        if (rank) {
+            MPI_Win_post(part, 0, window);
+            MPI_Win_test(window, &done);
+            wrong += done;
+        } else {
+            MPI_Win_start(part, 0, window);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            MPI_Win_complete(window);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank) {
+            MPI_Win_test(window, &done);
+            wrong += !done;
+            if (!done)
+                MPI_Win_wait(window);
+        }
+    }
+    MPI_Group_free(&part);
+    MPI_Group_free(&all);
+    MPI_Win_free(&window);
+    return wrong;
 }
 
 static MPI_Comm of_thread[THREADS];
@@ -275,6 +313,8 @@ int main(int argc, char **argv)
     wrong = sums(MPI_COMM_WORLD, 3, 0);
     if (!strcmp(name, "progress"))
         wrong += progress();
+    else if (!strcmp(name, "tested"))
+        wrong += tested();
     else if (many)
         wrong += threads(provided);
     else if (!strcmp(name, "communicators"))
