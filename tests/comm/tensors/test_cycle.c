@@ -18,12 +18,14 @@ RANKS_TEST_ON(test_by_time, ("shm", "tcp"), .size = 2)
     for (uint64_t step = 0; step < 3; step++) {
         ranks_ok(self, trib_group_stats(net.group, &stats));
         ranks_assert(self, step ? stats.buckets >= 2 : stats.buckets == 1);
+        net.told.n = 0;
         ranks_ok(self, trib_group_start(net.group));
         for (size_t i = 0; i < N; i++) {
             usleep(i == N / 2 ? 60000 : 0);
             ranks_ok(self, trib_group_ready(net.group, i));
         }
         ranks_ok(self, trib_group_wait(net.group));
+        ranks_assert(self, net.told.n == N);
     }
     for (int i = 0; i < N; i++)
         ranks_assert(self, net.memory[i][7] ==
