@@ -179,7 +179,6 @@ EXTRA_DIST += \
 	perf/peers/codec_torch.py \
 	perf/peers/ddp_steps.py \
 	perf/peers/mpi_sums.c \
-	perf/peers/pccl_elastic.cc \
 	perf/bench/scaling.awk \
 	perf/bench/scaling.sh
 # Results of the benches; --write updates the tables between markers.
