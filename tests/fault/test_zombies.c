@@ -2,8 +2,10 @@
 /*
  * Ranks that are stopped until the others consider them lost, and then continue: their
  * operation and trib_comm_shrink fail with TRIB_ERR_PEER_LOST, and they write into no
- * memory of the survivors, which have continued without them.
+ * memory of the survivors, which have continued without them. After a stop that lost no
+ * rank, the job survives a later loss.
  */
+#include "build-config.h"
 #include "tests/harness/ranks.h"
 
 enum {
@@ -240,4 +242,59 @@ TEST(test_alone)
     ranks_wait(&r);
     assert_int_equal(ranks_failed(&r), 0);
     ranks_close(&r);
+}
+
+/* All ranks are stopped together, and none is lost. Seconds later rank 2 dies: the
+ * others continue. */
+static int act_later(struct ranks_self *self)
+{
+    trib_comm_t *comm, *smaller = NULL;
+    trib_status_t st = TRIB_OK;
+
+    ranks_ok(self, trib_init(&self->opts, &comm));
+    while (st == TRIB_OK) {
+        int64_t x = 1;
+        st = trib_allreduce(comm, NULL, &x, 1, TRIB_I64, TRIB_SUM);
+        atomic_store(&self->slot->phase, SUMS);
+        usleep(1000);
+    }
+    ranks_expect(self, st, TRIB_ERR_PEER_LOST, "a sum without rank 2");
+    st = trib_comm_shrink(comm, &smaller);
+    ranks_expect(self, st, TRIB_OK, trib_last_error(NULL));
+    ranks_assert(self, trib_size(smaller) == 2);
+    ranks_ok(self, trib_free_comm(comm));
+    ranks_ok(self, trib_free_comm(smaller));
+    return 0;
+}
+
+TEST(test_later)
+{
+    static const struct zombies all[] = {
+        {.transport = "transport=tcp", .size = 3, .victims = 7},
+        {.transport = "transport=auto:ranks_per_host=1", .size = 3, .victims = 7},
+#if HAVE_UCX
+        {.transport = "transport=ucx", .size = 3, .victims = 7},
+#endif
+    };
+    enum { JOBS = sizeof(all) / sizeof(all[0]) };
+    struct ranks jobs[JOBS];
+
+    for (int i = 0; i < JOBS; i++)
+        start_as(&jobs[i], &all[i], act_later);
+    for (int i = 0; i < JOBS; i++)
+        signal_victims(&jobs[i], &all[i], SIGSTOP);
+    usleep(STOP_MS * 1500 * tribtest_slowness());
+    for (int i = 0; i < JOBS; i++)
+        signal_victims(&jobs[i], &all[i], SIGCONT);
+    /* longer than losses are blamed on the stop (transport/common/absence.h) */
+    usleep(STOP_MS * 3000 * tribtest_slowness());
+    for (int i = 0; i < JOBS; i++)
+        ranks_signal(&jobs[i], 2, SIGKILL);
+    for (int i = 0; i < JOBS; i++) {
+        ranks_wait(&jobs[i]);
+        for (int r = 0; r < 2; r++)
+            if (jobs[i].slots[r].status != 0)
+                fail_msg("%s: rank %d: %s", all[i].transport, r, jobs[i].slots[r].text);
+        ranks_close(&jobs[i]);
+    }
 }

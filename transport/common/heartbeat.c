@@ -515,6 +515,12 @@ uint64_t trib_heartbeat_away(struct trib_heartbeat *p, bool maybe)
                                maybe ? TRIB_ABSENCE_DOUBTFUL : TRIB_ABSENCE_CERTAIN);
 }
 
+void trib_heartbeat_note_away(struct trib_heartbeat *p)
+{
+    for (int k = 0; p && k < TRIB_ABSENCE_KINDS; k++)
+        (void)trib_absence_recent(&p->absence, (enum trib_absence_kind)k);
+}
+
 bool trib_heartbeat_heard(struct trib_heartbeat *p, int peer)
 {
     pthread_mutex_lock(&p->lock);

@@ -141,6 +141,14 @@ bool trib_heartbeat_continues(struct trib_heartbeat *heartbeat, int peer);
  */
 uint64_t trib_heartbeat_away(struct trib_heartbeat *heartbeat, bool maybe);
 
+/**
+ * trib_heartbeat_note_away - note a gap that has ended, because peers are checked now.
+ *
+ * Else the next loss, however much later, would be blamed on that gap. NULL is allowed.
+ * thread   as trib_heartbeat_lost
+ */
+void trib_heartbeat_note_away(struct trib_heartbeat *heartbeat);
+
 /** trib_heartbeat_heard - return true if the peer has sent any heartbeat, or is not
  * watched. */
 bool trib_heartbeat_heard(struct trib_heartbeat *heartbeat, int peer);

@@ -343,6 +343,8 @@ void trib_tcp_tick(struct tcp *tcp)
     uint64_t due = trib_peer_liveness_due(&tcp->stops_at);
     char why[TRIB_WHY_MAX];
 
+    if (due)
+        trib_heartbeat_note_away(tcp->local.heartbeat);
     trib_tcp_accept(tcp);
     trib_tcp_progress_pending(tcp);
     for (int i = 0; i < tcp->size; i++) {

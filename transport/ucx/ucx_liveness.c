@@ -75,6 +75,8 @@ void trib_ucx_tick(struct ucx *u)
     uint64_t due = trib_peer_liveness_due(&u->stops_at);
     char why[TRIB_WHY_MAX];
 
+    if (due)
+        trib_heartbeat_note_away(u->local.heartbeat);
     for (int i = 0; i < u->size; i++) {
         struct ucx_peer *p = &u->peers[i];
         if (p->base.state == TRIB_PEER_CONNECTED &&

@@ -64,6 +64,8 @@ void trib_verbs_tick(struct verbs *v)
     uint64_t due = trib_peer_liveness_due(&v->stops_at);
     char why[TRIB_WHY_MAX];
 
+    if (due)
+        trib_heartbeat_note_away(v->local.heartbeat);
     trib_verbs_cache_tidy(&v->api); /* unmapped memory is pinned until then */
     for (int i = 0; i < v->size; i++) {
         struct verbs_peer *p = &v->peers[i];
