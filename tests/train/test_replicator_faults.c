@@ -73,7 +73,7 @@ struct scene {
     bool others; /* ranks 2 and 3 belong to a group that continues */
 };
 
-/* A rank that is still in a barrier when another one dies hears of the loss at once. */
+/* A rank detects the loss at once if it is still in a barrier. */
 static bool is_right(trib_status_t wanted, trib_status_t st)
 {
     return st == wanted || (wanted == TRIB_ERR_TIMEOUT && st == TRIB_ERR_PEER_LOST);

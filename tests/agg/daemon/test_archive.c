@@ -300,7 +300,7 @@ TEST(test_quotas)
     rig_close(&rig);
 }
 
-/* The end of the threads has a limit, and takes place once the disk goes on. */
+/* archive_stop returns after its limit; the threads end when the disk responds. */
 TEST(test_stop_while_the_disk_hangs)
 {
     struct rig rig;
@@ -323,7 +323,7 @@ TEST(test_stop_while_the_disk_hangs)
     rig_close(&rig);
 }
 
-/* A snapshot that is refused takes no room from others meanwhile. */
+/* A refused snapshot takes no room from others. */
 TEST(test_refused_beside_another)
 {
     uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};

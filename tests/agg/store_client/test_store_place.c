@@ -50,8 +50,7 @@ TEST(test_place_of_a_lost_run)
     snapshot_rig_close(&rig);
 }
 
-/* Request other stores, so many that a request must wait for DELAY_MS, and keep the
- * connections. */
+/* Request other stores until a request waits for DELAY_MS, and keep the connections. */
 static void send_requests(const struct ranks_self *self, int port)
 {
     static struct trib_session *crowd[CROWD_MAX];
