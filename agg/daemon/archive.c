@@ -20,7 +20,7 @@
 #include "base/wait.h"
 
 enum {
-    WRITE_BYTES = 8 << 20, /* maximum bytes per write */
+    WRITE_BYTES = 8 << 20, /* maximum bytes per write or read */
     SYNC_BYTES = 64 << 20, /* bytes between two fsyncs, so that progress is visible */
     EXPIRE_MS = 3600000, /* interval of expiry checks while idle */
 };
@@ -63,7 +63,7 @@ static bool write_all(struct archive *a, int fd, const uint8_t *bytes, uint64_t 
             continue;
         if (fsync(fd) != 0)
             return false;
-        (void)atomic_fetch_add(&a->written, at - synced);
+        (void)atomic_fetch_add(&a->progress, 1);
         synced = at;
     }
     return true;
@@ -207,15 +207,18 @@ static void write_task(struct archive *a, struct archive_task *task)
 
 /* Reading -------------------------------------------------------------------------- */
 
-static bool read_all(int fd, uint8_t *bytes, uint64_t n)
+static bool read_all(struct archive *a, int fd, uint8_t *bytes, uint64_t n)
 {
     for (uint64_t at = 0; at < n;) {
-        const ssize_t done = pread(fd, bytes + at, n - at, (off_t)at);
+        const uint64_t left = n - at;
+        const ssize_t done =
+            pread(fd, bytes + at, left < WRITE_BYTES ? left : WRITE_BYTES, (off_t)at);
         if (done == 0)
             errno = EIO; /* the file was truncated */
         if (done == 0 || (done < 0 && errno != EINTR))
             return false;
         at += done > 0 ? (uint64_t)done : 0;
+        (void)atomic_fetch_add(&a->progress, 1);
     }
     return true;
 }
@@ -241,8 +244,7 @@ trib_status_t archive_make_room(struct archive_task *task, uint64_t n, const cha
 }
 
 /* Read a whole file and validate it. */
-static void read_file(const struct archive *a, struct archive_task *task,
-                      const char *name)
+static void read_file(struct archive *a, struct archive_task *task, const char *name)
 {
     struct trib_error fault = {0};
     uint64_t bytes;
@@ -257,7 +259,7 @@ static void read_file(const struct archive *a, struct archive_task *task,
         close(fd);
         return;
     }
-    if (!read_all(fd, task->bytes, task->n - 1))
+    if (!read_all(a, fd, task->bytes, task->n - 1))
         (void)trib_fail(&task->err, TRIB_ERR_SYSTEM, "%.300s/%s: %m", a->folder, name);
     else if (trib_snapshot_read(task->bytes, task->n - 1, &fault, task->snapshot))
         (void)trib_fail(&task->err, TRIB_ERR_MISMATCH,

@@ -82,8 +82,8 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
                            struct archive **out);
 
 /** archive_stop - finish queued tasks and deletions, and end the threads. Return false
- * if nothing was written or deleted for stall_ms (0: no limit); threads then still use
- * the archive, which must not be closed. */
+ * if archive_progress_mt did not grow for stall_ms (0: no limit). Threads then still
+ * use the archive, which must not be closed. */
 bool archive_stop(struct archive *archive, int stall_ms);
 
 /** archive_close - finish queued tasks and end the threads; NULL is allowed. */
@@ -93,8 +93,9 @@ void archive_close(struct archive *archive);
  * thread of the archive has measured it. */
 void archive_limit(struct archive *archive, const struct archive_limits *limits);
 
-/** archive_written_mt - return the number of bytes written to disk. */
-uint64_t archive_written_mt(const struct archive *archive);
+/** archive_progress_mt - return a number that grows while files are written, read or
+ * deleted. */
+uint64_t archive_progress_mt(const struct archive *archive);
 
 /** archive_failed_mt - count a snapshot that failed before it became a task. */
 void archive_failed_mt(struct archive *archive);

@@ -73,19 +73,20 @@ struct archive_file *archive_append(struct archive *a)
 }
 
 /* Delete a file that is not listed; again: a failure was logged before. */
-static bool delete_file(const struct archive *a, uint64_t number, bool again)
+static bool delete_file(struct archive *a, uint64_t number, bool again)
 {
     char name[ARCHIVE_NAME_BYTES];
 
     archive_name_file(name, number, "");
-    if (unlinkat(a->folder_fd, name, 0) == 0 || errno == ENOENT)
-        return true;
-    if (!again)
+    const bool deleted = unlinkat(a->folder_fd, name, 0) == 0 || errno == ENOENT;
+    if (deleted)
+        (void)atomic_fetch_add(&a->progress, 1);
+    else if (!again)
         trib_log(a->log, TRIB_LOG_WARN, "tribd",
                  "cannot remove %.300s/%s: %m; trying again every %d s; a tribd that "
                  "starts while the file exists will list this snapshot again",
                  a->folder, name, ARCHIVE_RETRY_MS / 1000);
-    return false;
+    return deleted;
 }
 
 /* Remove an entry. A thread of the archive deletes the file without the mutex, because
@@ -287,9 +288,9 @@ bool archive_use(struct archive *a, const uint8_t *owner, bool uses)
 
 /* Questions ------------------------------------------------------------------------ */
 
-uint64_t archive_written_mt(const struct archive *a)
+uint64_t archive_progress_mt(const struct archive *a)
 {
-    return atomic_load(&a->written);
+    return atomic_load(&a->progress);
 }
 
 void archive_failed_mt(struct archive *a)

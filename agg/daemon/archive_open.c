@@ -23,7 +23,7 @@
 
 enum {
     ASIDE_MOST = 100, /* files set aside with one number */
-    STOP_TICK_MS = 1000, /* between two looks at the progress of ending threads */
+    STOP_TICK_MS = 100, /* interval of checks of the progress of ending threads */
 };
 
 /* Files ---------------------------------------------------------------------------- */
@@ -268,20 +268,17 @@ static trib_status_t open_folder(struct archive *a, struct trib_error *err)
 /* Wait until all threads have ended; false: no progress for stall_ms. */
 static bool await_threads(struct archive *a, int stall_ms)
 {
-    uint64_t due = trib_deadline_ms(stall_ms);
-    uint64_t written = 0;
-    uint32_t n_gone = 0;
+    uint64_t progress = atomic_load(&a->progress);
+    int stalled_ms = 0; /* counted in ticks: this process may be stopped */
 
-    while (a->n_running > 0) {
-        if (written != atomic_load(&a->written) || n_gone != a->n_gone)
-            due = trib_deadline_ms(stall_ms);
-        written = atomic_load(&a->written);
-        n_gone = a->n_gone;
-        if (stall_ms && trib_deadline_passed(due))
-            return false;
-        (void)trib_cond_wait(&a->ended, &a->mutex, trib_deadline_ms(STOP_TICK_MS));
+    while (a->n_running > 0 && (!stall_ms || stalled_ms < stall_ms)) {
+        if (!trib_cond_wait(&a->ended, &a->mutex, trib_deadline_ms(STOP_TICK_MS)))
+            stalled_ms += STOP_TICK_MS;
+        if (progress != atomic_load(&a->progress))
+            stalled_ms = 0;
+        progress = atomic_load(&a->progress);
     }
-    return true;
+    return a->n_running == 0;
 }
 
 bool archive_stop(struct archive *a, int stall_ms)

@@ -62,7 +62,7 @@ struct archive {
     uint64_t block; /* allocation unit of the file system */
     struct archive_thread threads[ARCHIVE_THREADS];
     uint32_t n_threads; /* to be joined */
-    _Atomic uint64_t written;
+    _Atomic uint64_t progress; /* of archive_progress_mt */
     _Atomic uint64_t failures; /* failed snapshots */
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* a task was queued, or a thread is free */

@@ -7,14 +7,15 @@
 
 #include "agg/daemon/server_parts.h"
 #include "agg/daemon/systemd.h"
+#include "base/minmax.h"
 #include "base/time.h"
 
 enum {
-    EXTEND_S =
-        30, /* time requested from systemd beyond drain_ms, and beyond disk_ms per
-                    * extension while snapshots are written */
+    /* Time requested from systemd beyond drain_ms, and beyond disk_ms per extension
+     * while snapshots are written. */
+    EXTEND_S = 30,
     EXTEND_EACH_MS = 2000,
-    STALL_SAY_MS = 2000, /* without progress, until the log says so */
+    STALL_SAY_MS = 2000, /* time without progress before a warning */
 };
 
 /* Announce the stop to systemd and request more time: TimeoutStopSec may be shorter
@@ -87,29 +88,35 @@ static void extend(struct server *s)
 static void watch_disk(struct server *s, int stores)
 {
     const uint32_t limit_ms = s->settings.disk_ms;
-    const uint64_t stalled_ms = (trib_now_ns() - s->progressed_ns) / 1000000;
+    const uint64_t now_ns = trib_now_ns();
 
+    /* Longer intervals of checks mean that this process was stopped. */
+    s->stalled_ns +=
+        trib_min(now_ns - s->looked_ns, (uint64_t)STALL_SAY_MS * 1000000 / 2);
+    s->looked_ns = now_ns;
+    const uint64_t stalled_ms = s->stalled_ns / 1000000;
     if (stalled_ms >= STALL_SAY_MS && !s->said_stall)
         trib_log(&s->log, TRIB_LOG_WARN, "tribd",
                  "cannot stop yet: %d store%s for snapshots, but nothing was written "
-                 "to %s for %" PRIu64 " s",
+                 "to or read from %s for %" PRIu64 " s",
                  stores, stores == 1 ? " waits" : "s wait", s->settings.snapshots,
                  stalled_ms / 1000);
     s->said_stall |= stalled_ms >= STALL_SAY_MS;
     s->gave_up = limit_ms && stalled_ms >= limit_ms;
 }
 
-/* Wait for the last snapshots, while bytes are written or stores end. */
+/* Wait for the last snapshots, while files are written or read, or stores end. */
 static void await_snapshots(struct server *s)
 {
     const int stores = count_stores(s);
 
     if (!s->drained || !s->archive || stores == 0)
         return;
-    const uint64_t progress = archive_written_mt(s->archive) - (uint64_t)stores;
-    if (!s->progressed_ns || progress != s->progress) {
+    const uint64_t progress = archive_progress_mt(s->archive) - (uint64_t)stores;
+    if (!s->looked_ns || progress != s->progress) {
         s->progress = progress;
-        s->progressed_ns = trib_now_ns();
+        s->looked_ns = trib_now_ns();
+        s->stalled_ns = 0;
         s->said_stall = false;
         s->extends = true;
     }
@@ -126,6 +133,8 @@ void drain_step(struct server *s)
 
 bool drain_end(struct server *s)
 {
+    if (s->archive)
+        extend(s); /* for deletions */
     const bool well =
         !s->gave_up &&
         (!s->archive || archive_stop(s->archive, (int)s->settings.disk_ms));

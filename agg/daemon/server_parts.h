@@ -120,8 +120,9 @@ struct server {
     uint64_t drain_until;
     uint64_t extend_at; /* when to ask systemd for more time */
     bool extends; /* since the last request, there was progress */
-    uint64_t progress; /* of the last snapshots; changes as they are written */
-    uint64_t progressed_ns; /* time of its last change; 0: none yet */
+    uint64_t progress; /* of the last snapshots, at the last check */
+    uint64_t looked_ns; /* time of the last check; 0: none yet */
+    uint64_t stalled_ns; /* time without a change, apart from stops of this process */
     bool said_stall; /* logged that there is no progress */
     bool gave_up; /* no progress for disk_ms: exit without the snapshots */
 };

@@ -97,7 +97,7 @@ run_store() {
 service "keeps" run_store
 within 30 status_of keeps '.jobs[] | select(.name == "agg/store_client/store" and .pushes > 20)'
 kill "${daemon_pid[keeps]}"
-ended keeps 0 && heard EXTEND_TIMEOUT_USEC=90000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
+ended keeps 0 && heard EXTEND_TIMEOUT_USEC=30000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
 result $? "it asks for more time while it writes the last snapshots of a store"
 NOTIFY_SOCKET=$dir/notify start_daemon hung "snapshots = $dir/snaps" "drain_ms = 200" "disk_ms = 3000" || finish
 service "hung" run_store
