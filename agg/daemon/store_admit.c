@@ -119,14 +119,27 @@ static bool replace_others(const struct server *s, const struct client *c,
     return holds;
 }
 
-/* Return true if a new store may have the place of an earlier run with its key. */
-static bool may_follow(const struct server *s, const struct client *c,
-                       const struct trib_control_store_join *join,
-                       const struct trib_job_request *request)
+static struct trib_job_request request_of(const struct client *c,
+                                          const struct trib_control_store_join *join)
 {
+    return (struct trib_job_request){.name = c->join.job,
+                                     .user = c->join.user,
+                                     .weight = 1,
+                                     .ranks = join->ranks,
+                                     .slots = 1,
+                                     .rank_bytes = STORE_JOB_RANK_BYTES};
+}
+
+/* Return true if a new store may have a place once an earlier run with its key has
+ * ended. */
+static bool may_follow(const struct server *s, const struct client *c,
+                       const struct trib_control_store_join *join)
+{
+    const struct trib_job_request request = request_of(c, join);
+
     for (int i = 0; i < s->n_clients; i++)
         if (has_key(s->clients[i], c, join) &&
-            trib_jobs_follows(s->jobs, request, s->clients[i]->job))
+            trib_jobs_follows(s->jobs, &request, s->clients[i]->job))
             return true;
     return false;
 }
@@ -204,12 +217,7 @@ static struct trib_snapshot_about about_of(const struct client *c,
 static bool make(struct server *s, struct client *c,
                  const struct trib_control_store_join *join)
 {
-    struct trib_job_request request = {.name = c->join.job,
-                                       .user = c->join.user,
-                                       .weight = 1,
-                                       .ranks = join->ranks,
-                                       .slots = 1,
-                                       .rank_bytes = STORE_JOB_RANK_BYTES};
+    const struct trib_job_request request = request_of(c, join);
     const struct store_share share = {.user = c->join.user, .ranks = join->ranks};
     struct trib_job_answer a;
     struct trib_error err = {0};
@@ -218,7 +226,7 @@ static bool make(struct server *s, struct client *c,
     (void)admit_waiting(s);
     trib_jobs_submit(s->jobs, trib_now_ns(), &request, &a);
     if (a.verdict != TRIB_JOB_ADMIT) {
-        if (a.cause == TRIB_JOB_BY_WAIT && may_follow(s, c, join, &request))
+        if (a.cause == TRIB_JOB_BY_WAIT && may_follow(s, c, join))
             refuse_full(s, c, join, a.text);
         else
             refuse_for_limit(s, c, a.text);
@@ -262,7 +270,8 @@ static bool has_files(struct server *s, struct client *c,
     if (store_share_allows(s, &share, why, sizeof(why)))
         return true;
     share.freed = files_of_key(s, c, join);
-    if (share.freed && store_share_allows(s, &share, later, sizeof(later)))
+    if (share.freed && store_share_allows(s, &share, later, sizeof(later)) &&
+        may_follow(s, c, join))
         refuse_full(s, c, join, why);
     else
         refuse_for_limit(s, c, why);

@@ -181,13 +181,13 @@ bool trib_jobs_follows(struct trib_jobs *jobs, const struct trib_job_request *r,
                 .slot_bytes = r->slot_bytes,
                 .ranks_bytes = r->ranks * r->rank_bytes}};
 
-    if (!gone || gone->job.state == TRIB_JOB_QUEUED || gone->job.lends ||
-        jobs->gate_since_ns)
+    if (jobs->draining || jobs->gate_since_ns ||
+        (gone && (gone->job.state == TRIB_JOB_QUEUED || gone->job.lends)))
         return false;
-    struct trib_jobs_limits *both[] = {&jobs->held,
-                                       &jobs->accounts[gone->account].held};
+    const uint32_t account = gone ? gone->account : next.account;
+    struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[account].held};
     const struct trib_jobs_limits held[] = {*both[0], *both[1]};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; gone && i < 2; i++) {
         both[i]->jobs--;
         both[i]->slots -= gone->job.slots;
         both[i]->bytes -= trib_min(both[i]->bytes, trib_job_bytes(&gone->job));
@@ -196,7 +196,7 @@ bool trib_jobs_follows(struct trib_jobs *jobs, const struct trib_job_request *r,
     for (const struct trib_jobs_entry *e = jobs->entries; e < jobs->entries + jobs->n;
          e++)
         follows &= e->job.state != TRIB_JOB_QUEUED ||
-                   (!e->able && e->account != gone->account) || !fits(jobs, e);
+                   (!e->able && e->account != account) || !fits(jobs, e);
     *both[0] = held[0];
     *both[1] = held[1];
     return follows;

@@ -343,19 +343,21 @@ TEST(test_deserted_key_in_vain)
     files_taken = 0;
 }
 
-/* Nor does one whose place a queued job would get. */
+/* Nor does one whose place a queued job would get, even if files are missing, too. */
 TEST(test_deserted_key_before_a_queued_job)
 {
     const struct trib_jobs_limits most = {3, 2, 1, 1 << 30};
     const struct trib_jobs_opts jobs = {.service = most, .user = most, .job = most};
 
-    for (uint32_t slots = 1; slots <= 2; slots++) { /* 2 would not be free */
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t slots = 1 + i % 2; /* 2 would not be free */
+        const uint32_t files = i / 2 * 2;
         struct trib_job_request request = {
             .name = "other", .user = "bob", .weight = 1, .ranks = 1, .slots = 2};
         struct trib_error err = {0};
         struct trib_job_answer a;
         struct rig rig;
-        is_full(&rig, 0);
+        is_full(&rig, files);
         trib_jobs_destroy(rig.s.jobs);
         assert_status(trib_jobs_create(&jobs, &err, &rig.s.jobs), TRIB_OK);
         trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
@@ -371,10 +373,11 @@ TEST(test_deserted_key_before_a_queued_job)
         assert_int_equal(a.verdict, TRIB_JOB_QUEUE);
         ask(&rig, NEXT);
         refused(slots == 1 ? TRIB_ERR_NO_RESOURCE : TRIB_ERR_BUSY,
-                "cannot get slots now");
+                files ? "no files" : "cannot get slots now");
         assert_int_equal(rig.stores[1].ended, slots == 2);
         trib_jobs_destroy(rig.s.jobs);
     }
+    files_taken = 0;
 }
 
 /* A rank that waits for its key uses no token of its user. */
