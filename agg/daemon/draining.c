@@ -143,7 +143,8 @@ bool drain_end(struct server *s)
         trib_log(
             &s->log, TRIB_LOG_ERROR, "tribd",
             "exiting although %s has not responded for %" PRIu32
-            " ms: the last snapshots of %d store%s are lost, earlier ones are kept",
+            " ms: the last snapshots of %d store%s are lost, earlier ones are kept, "
+            "and files to be deleted may remain",
             s->settings.snapshots, (uint32_t)s->settings.disk_ms, count_stores(s),
             count_stores(s) == 1 ? "" : "s");
     return well;

@@ -33,6 +33,16 @@ static int die_with_store(struct ranks_self *self)
     return 0;
 }
 
+/* Start a tribd that a store and its communicator fill. */
+static void open_full(struct snapshot_rig *rig, char config[200])
+{
+    setenv("TRIBD_JOBS", "2", 1);
+    if (!snapshot_rig_open(rig, 1, true))
+        tribtest_skip("built without libmicrohttpd");
+    unsetenv("TRIBD_JOBS");
+    snapshot_rig_config(rig, "shm", config);
+}
+
 /* The next run has the place of such a store at once, though there is no other one: a
  * communicator also takes one. */
 TEST(test_place_of_a_lost_run)
@@ -40,11 +50,7 @@ TEST(test_place_of_a_lost_run)
     struct snapshot_rig rig;
     char config[200];
 
-    setenv("TRIBD_JOBS", "2", 1);
-    if (!snapshot_rig_open(&rig, 1, true))
-        tribtest_skip("built without libmicrohttpd");
-    unsetenv("TRIBD_JOBS");
-    snapshot_rig_config(&rig, "shm", config);
+    open_full(&rig, config);
     for (int i = 0; i < 3; i++)
         ranks_pass(.size = 2, .fn = die_with_store, .config = config, .noisy = true);
     snapshot_rig_close(&rig);
@@ -105,11 +111,7 @@ TEST(test_place_of_a_lost_run_after_a_delay)
     struct snapshot_rig rig;
     char config[200];
 
-    setenv("TRIBD_JOBS", "2", 1);
-    if (!snapshot_rig_open(&rig, 1, true))
-        tribtest_skip("built without libmicrohttpd");
-    unsetenv("TRIBD_JOBS");
-    snapshot_rig_config(&rig, "shm", config);
+    open_full(&rig, config);
     ranks_pass(.size = 2, .fn = die_with_store, .config = config, .noisy = true);
     ranks_pass(.size = 2, .fn = open_behind_crowd, .arg = &rig, .config = config);
     snapshot_rig_close(&rig);
