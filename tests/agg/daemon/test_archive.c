@@ -300,6 +300,27 @@ TEST(test_quotas)
     rig_close(&rig);
 }
 
+/* A shutdown does not take a disk for hung while files are read or deleted. */
+TEST(test_progress)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    const struct archive_key key = {rig.owner, "bob", "x"};
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    set(&rig, 1);
+    save(&rig, "bob");
+    const uint64_t written = archive_progress_mt(rig.archive);
+    assert_int_equal(load(&rig, "bob"), 1);
+    const uint64_t read = archive_progress_mt(rig.archive);
+    archive_drop(rig.archive, &key);
+    assert_true(archive_stop(rig.archive, 0));
+    assert_true(written > 0);
+    assert_true(read > written);
+    assert_true(archive_progress_mt(rig.archive) > read);
+    rig_close(&rig);
+}
+
 /* archive_stop returns after its limit; the threads end when the disk responds. */
 TEST(test_stop_while_the_disk_hangs)
 {
