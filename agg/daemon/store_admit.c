@@ -138,8 +138,8 @@ static bool may_follow(const struct server *s, const struct client *c,
     const struct trib_job_request request = request_of(c, join);
 
     for (int i = 0; i < s->n_clients; i++)
-        if (has_key(s->clients[i], c, join) &&
-            trib_jobs_follows(s->jobs, &request, s->clients[i]->job))
+        if (has_key(s->clients[i], c, join) && !s->clients[i]->freed &&
+            trib_jobs_follows(s->jobs, trib_now_ns(), &request, s->clients[i]->job))
             return true;
     return false;
 }

@@ -165,9 +165,9 @@ void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
                       struct trib_job_answer *out);
 
 /** trib_jobs_follows - return true if a request would be admitted after the end of job
- * `id`, which may have ended: it would fit, and no queued job comes first. */
-bool trib_jobs_follows(struct trib_jobs *jobs, const struct trib_job_request *request,
-                       uint64_t id);
+ * `id`, which may have ended, and after the queued jobs that then come first. */
+bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
+                       const struct trib_job_request *request, uint64_t id);
 
 /**
  * trib_jobs_next - apply one change caused by time or by returned slots.

@@ -3,10 +3,12 @@
  * out; jobs end. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agg/jobs/jobs_table.h"
+#include "base/error.h"
 #include "base/text.h"
 
 /* --- slots held --- */
@@ -318,4 +320,49 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
         break;
     }
     return true;
+}
+
+/* --- what would happen --- */
+
+/* Return a copy of the table, to try changes on; NULL: out of memory. */
+static struct trib_jobs *copy(const struct trib_jobs *jobs)
+{
+    struct trib_error err = {0};
+    struct trib_jobs *c;
+
+    if (trib_jobs_create(&jobs->opts, &err, &c) != TRIB_OK)
+        return NULL;
+    memcpy(c, jobs, offsetof(struct trib_jobs, quota));
+    memcpy(c->entries, jobs->entries, jobs->n * sizeof(*jobs->entries));
+    for (uint32_t i = 0; i < jobs->n_accounts; i++) {
+        memcpy(&c->accounts[i], &jobs->accounts[i],
+               offsetof(struct trib_jobs_account, quota));
+        c->accounts[i].quota.above = &c->quota;
+        atomic_store(&c->accounts[i].quota.held,
+                     trib_quota_held_mt(&jobs->accounts[i].quota));
+    }
+    atomic_store(&c->quota.held, trib_quota_held_mt(&jobs->quota));
+    return c;
+}
+
+bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
+                       const struct trib_job_request *request, uint64_t id)
+{
+    struct trib_jobs *after = copy(jobs);
+    struct trib_job_answer a = {0};
+
+    if (!after)
+        return false;
+    trib_jobs_order(after, now_ns); /* reads the memory of plans */
+    const struct trib_jobs_entry *gone = trib_jobs_find(after, id);
+    struct trib_jobs_limits *both[] = {
+        &after->opts.service, gone ? &after->accounts[gone->account].limits : NULL};
+    for (int i = 0; gone && i < 2; i++) /* returned later, from the job's own quota */
+        both[i]->bytes += both[i]->bytes ? gone->job.plan_bytes : 0;
+    (void)trib_jobs_remove(after, now_ns, id);
+    while (trib_jobs_next(after, now_ns, &a))
+        ;
+    trib_jobs_submit(after, now_ns, request, &a);
+    trib_jobs_destroy(after);
+    return a.verdict == TRIB_JOB_ADMIT;
 }

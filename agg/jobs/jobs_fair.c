@@ -44,7 +44,6 @@
 #include <math.h>
 
 #include "agg/jobs/jobs_table.h"
-#include "base/minmax.h"
 
 #define HOLD_LEAST_S 1e-3 /* makes tags of queued jobs differ */
 #define HOLD_MEMORY 0.1 /* weight of the newest value in a mean */
@@ -168,38 +167,6 @@ static bool fits(const struct trib_jobs *jobs, const struct trib_jobs_entry *e)
                job->slots_wanted &&
            trib_jobs_slots_left(&account->limits, &account->held, job) >=
                job->slots_wanted;
-}
-
-bool trib_jobs_follows(struct trib_jobs *jobs, const struct trib_job_request *r,
-                       uint64_t id)
-{
-    const struct trib_jobs_account *user = trib_jobs_account_of(jobs, r->user);
-    const struct trib_jobs_entry *gone = trib_jobs_find(jobs, id);
-    const struct trib_jobs_entry next = {
-        .account = (uint32_t)(user - jobs->accounts),
-        .job = {.slots_wanted = r->slots,
-                .slot_bytes = r->slot_bytes,
-                .ranks_bytes = r->ranks * r->rank_bytes}};
-
-    if (jobs->draining || jobs->gate_since_ns ||
-        (gone && (gone->job.state == TRIB_JOB_QUEUED || gone->job.lends)))
-        return false;
-    const uint32_t account = gone ? gone->account : next.account;
-    struct trib_jobs_limits *both[] = {&jobs->held, &jobs->accounts[account].held};
-    const struct trib_jobs_limits held[] = {*both[0], *both[1]};
-    for (int i = 0; gone && i < 2; i++) {
-        both[i]->jobs--;
-        both[i]->slots -= gone->job.slots;
-        both[i]->bytes -= trib_min(both[i]->bytes, trib_job_bytes(&gone->job));
-    }
-    bool follows = fits(jobs, &next);
-    for (const struct trib_jobs_entry *e = jobs->entries; e < jobs->entries + jobs->n;
-         e++)
-        follows &= e->job.state != TRIB_JOB_QUEUED ||
-                   (!e->able && e->account != account) || !fits(jobs, e);
-    *both[0] = held[0];
-    *both[1] = held[1];
-    return follows;
 }
 
 /* Return the job that has been next, and blocked, longest and beyond backfill_ns. */

@@ -14,7 +14,6 @@ struct trib_jobs_account {
     uint32_t weight;
     struct trib_jobs_limits limits;
     struct trib_jobs_limits held; /* bytes: as of trib_jobs_order */
-    struct trib_quota quota;
     double served; /* charges of ended jobs: share of the service × s / weight */
     double hold_s; /* mean holding time of its jobs */
     uint64_t job_weights; /* sum of its admitted jobs */
@@ -22,6 +21,7 @@ struct trib_jobs_account {
     /* Valid during one pass over the queue: */
     bool seen; /* its first queued job was visited */
     double tag; /* tag of its next queued job */
+    struct trib_quota quota; /* last: other threads change it */
 };
 
 struct trib_jobs_entry {
@@ -45,19 +45,14 @@ struct trib_jobs {
     struct trib_jobs_opts opts;
     struct trib_jobs_limits held; /* bytes: as of trib_jobs_order */
     uint32_t lent; /* slots of idle jobs, part of held.slots */
-    struct trib_quota quota;
     bool draining;
     uint64_t ids;
     double now_v; /* virtual time: tag of the job admitted last */
     double hold_s; /* mean over all accounts */
     uint32_t n;
     uint32_t n_max;
-    struct trib_jobs_entry *entries; /* [n_max + 1: a request], in arrival order */
     uint32_t n_accounts;
     uint32_t n_accounts_max;
-    struct trib_jobs_account *accounts;
-    struct trib_jobs_tagged *tagged; /* [n_max + 1], scratch of trib_jobs_positions */
-    bool *labelled; /* [n_max + 2], scratch of free_label */
     /* The gate: the next job does not fit and no job may pass it; see
      * agg/jobs/jobs_fair.c. */
     uint64_t gate_since_ns; /* time at which it was shut; 0: open */
@@ -65,6 +60,12 @@ struct trib_jobs {
     uint64_t gate_ns; /* how long it is shut next; 0: opts.gate_ns */
     /* Valid during one pass over the queue: */
     double waiting_weights; /* sum of the weights of waiting users */
+    /* A copy has its own: */
+    struct trib_quota quota;
+    struct trib_jobs_entry *entries; /* [n_max + 1: a request], in arrival order */
+    struct trib_jobs_account *accounts;
+    struct trib_jobs_tagged *tagged; /* [n_max + 1], scratch of trib_jobs_positions */
+    bool *labelled; /* [n_max + 2], scratch of free_label */
 };
 
 /* --- agg/jobs/jobs.c --- */

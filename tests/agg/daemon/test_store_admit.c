@@ -343,15 +343,18 @@ TEST(test_deserted_key_in_vain)
     files_taken = 0;
 }
 
-/* Nor does one whose place a queued job would get, even if files are missing, too. */
+/* Nor does one whose place a queued job would get, even if files are missing, too; nor
+ * one that must wait for a queued job of its user. */
 TEST(test_deserted_key_before_a_queued_job)
 {
     const struct trib_jobs_limits most = {3, 2, 1, 1 << 30};
-    const struct trib_jobs_opts jobs = {.service = most, .user = most, .job = most};
+    const struct trib_jobs_opts jobs = {
+        .service = most, .user = most, .job = most, .backfill_ns = 60000000000};
 
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 8; i++) {
         const uint32_t slots = 1 + i % 2; /* 2 would not be free */
-        const uint32_t files = i / 2 * 2;
+        const uint32_t files = i / 2 % 2 * 2;
+        const bool own = i >= 4, gets = slots == 2 && !own;
         struct trib_job_request request = {
             .name = "other", .user = "bob", .weight = 1, .ranks = 1, .slots = 2};
         struct trib_error err = {0};
@@ -366,15 +369,15 @@ TEST(test_deserted_key_before_a_queued_job)
         trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
         assert_int_equal(a.verdict, TRIB_JOB_ADMIT);
         rig.clients[1].job = a.id;
-        request.user = "bob";
+        request.user = own ? "ana" : "bob";
         request.slots = slots;
         request.wait_ns = UINT64_MAX;
         trib_jobs_submit(rig.s.jobs, trib_now_ns(), &request, &a);
         assert_int_equal(a.verdict, TRIB_JOB_QUEUE);
         ask(&rig, NEXT);
-        refused(slots == 1 ? TRIB_ERR_NO_RESOURCE : TRIB_ERR_BUSY,
+        refused(gets ? TRIB_ERR_BUSY : TRIB_ERR_NO_RESOURCE,
                 files ? "no files" : "cannot get slots now");
-        assert_int_equal(rig.stores[1].ended, slots == 2);
+        assert_int_equal(rig.stores[1].ended, gets);
         trib_jobs_destroy(rig.s.jobs);
     }
     files_taken = 0;

@@ -2,6 +2,8 @@
 /* In which order waiting jobs are admitted, and what idle jobs lend. */
 #include "tests/agg/jobs/jobs_rig.h"
 
+#include "base/rng.h"
+
 /* The job that is next lets others pass for 10 s, and none after that. */
 TEST(test_a_large_job_is_not_passed_for_ever)
 {
@@ -208,4 +210,80 @@ TEST(test_lent_once)
     }
     assert_int_equal(ask_for(jobs, T0, "a", "ana", 1, 0).verdict, TRIB_JOB_REFUSE);
     trib_jobs_destroy(jobs);
+}
+
+static uint32_t draw(uint64_t seed, uint32_t below)
+{
+    static uint64_t draws;
+    struct trib_rng rng = {.seed = seed};
+
+    return trib_rng_draw4(rng, draws++).word[0] % below;
+}
+
+/* Random tables with jobs that hold slots, wait, end and lend. */
+static struct trib_jobs *random_table(uint64_t seed, uint64_t *now_ns)
+{
+    static const char *const users[] = {"ana", "bob", "cy"};
+    struct trib_jobs_opts opts = {
+        .service = {4 + draw(seed, 4), 2 + draw(seed, 3), 4, 8192 << draw(seed, 3)},
+        .user = {draw(seed, 2) * 4, draw(seed, 2) * 2, 0, draw(seed, 2) * 8192},
+        .backfill_ns = 2 * S,
+        .gate_ns = 8 * S};
+    struct trib_jobs *jobs = table(&opts);
+
+    for (int i = 0; i < 12; i++) {
+        const struct trib_jobs_view all = trib_jobs_view(jobs);
+        const uint64_t id = all.n ? trib_jobs_at(&all, draw(seed, all.n))->id : 0;
+        struct trib_job_answer a;
+        *now_ns += draw(seed, 2) ? S / 3 : draw(seed, 7) * S;
+        if (i < 4 || draw(seed, 3))
+            a = ask_for(jobs, *now_ns, "j", users[draw(seed, 3)], 1 + draw(seed, 4),
+                        draw(seed, 3) * 1000 * S);
+        else if (draw(seed, 2))
+            trib_jobs_lend(jobs, id, draw(seed, 2));
+        else if (draw(seed, 2))
+            trib_jobs_end(jobs, *now_ns, id, *now_ns + 5 * S);
+        else
+            trib_jobs_remove(jobs, *now_ns, id);
+        while (trib_jobs_next(jobs, *now_ns, &a))
+            ;
+    }
+    return jobs;
+}
+
+/* trib_jobs_follows says what happens when the job ends, and changes nothing. */
+TEST(test_what_follows)
+{
+    uint32_t said[2] = {0};
+
+    for (uint64_t seed = 1; seed < 3000; seed++) {
+        uint64_t now_ns = T0;
+        struct trib_jobs *jobs = random_table(seed, &now_ns);
+        const struct trib_jobs_view all = trib_jobs_view(jobs);
+        const struct trib_job *gone = trib_jobs_at(&all, draw(seed, all.n + !all.n));
+        const uint64_t id = all.n ? gone->id : 1000;
+        const struct trib_job_request next = {.name = "next",
+                                              .user = draw(seed, 2) ? "ana" : "dan",
+                                              .weight = 1,
+                                              .ranks = 1,
+                                              .slots = 1,
+                                              .rank_bytes = 1024};
+        struct trib_job_answer a;
+        const bool follows = trib_jobs_follows(jobs, now_ns, &next, id);
+        const struct trib_jobs_view again = trib_jobs_view(jobs);
+        assert_int_equal(again.n, all.n);
+        assert_int_equal(again.lent, all.lent);
+        assert_int_equal(again.held.jobs, all.held.jobs);
+        assert_int_equal(again.held.queued, all.held.queued);
+        assert_int_equal(again.held.slots, all.held.slots);
+        assert_int_equal(again.held.bytes, all.held.bytes);
+        trib_jobs_remove(jobs, now_ns, id);
+        while (trib_jobs_next(jobs, now_ns, &a))
+            ;
+        trib_jobs_submit(jobs, now_ns, &next, &a);
+        assert_int_equal(follows, a.verdict == TRIB_JOB_ADMIT);
+        said[follows]++;
+        trib_jobs_destroy(jobs);
+    }
+    assert_true(said[false] > 200 && said[true] > 200);
 }
