@@ -293,6 +293,17 @@ uint64_t archive_progress_mt(const struct archive *a)
     return atomic_load(&a->progress);
 }
 
+bool archive_is_writing(struct archive *a)
+{
+    bool writing = false;
+
+    pthread_mutex_lock(&a->mutex);
+    for (uint32_t i = 0; i < a->n_threads; i++)
+        writing |= a->threads[i].task && a->threads[i].task->admitted;
+    pthread_mutex_unlock(&a->mutex);
+    return writing;
+}
+
 void archive_failed_mt(struct archive *a)
 {
     (void)atomic_fetch_add(&a->failures, 1);

@@ -24,8 +24,9 @@ enum {
     PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
                      * times the last duration */
     PAUSES = 3,
-    LAST_PAUSE_MS =
-        100, /* before a last snapshot that failed is tried again; doubles */
+    /* Before a last snapshot that failed is tried again; doubles. */
+    LAST_PAUSE_MS = 100,
+    LAST_PAUSE_MAX_MS = 3200,
     LAST_TRIES = 7, /* within about 6 s */
 };
 
@@ -482,20 +483,27 @@ bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick
     return ended;
 }
 
-/* Write all changes since the last snapshots; false: some failed. */
-static bool write_changes(struct store_keeper *keeper)
+/* Note the error of a snapshot; a shortage, which may pass, yields to others. */
+static void note_error(trib_status_t *worst, trib_status_t st)
+{
+    if (*worst == TRIB_OK || *worst == TRIB_ERR_NO_RESOURCE)
+        *worst = st != TRIB_OK ? st : *worst;
+}
+
+/* Write all changes since the last snapshots. */
+static trib_status_t write_changes(struct store_keeper *keeper)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
     const uint32_t n = trib_store_table_size(keeper->table);
     struct store_kept kept = {.err = {0}};
-    bool well = true;
+    trib_status_t worst = TRIB_OK;
 
     for (uint32_t i = 0; i <= n; i++) {
         if (keeper->busy) {
             archive_wait(keeper->opts->archive, &keeper->task);
             trib_error_clear(&kept.err);
             (void)end(keeper, NULL, &kept);
-            well &= kept.err.status == TRIB_OK;
+            note_error(&worst, kept.err.status);
         }
         what.vector = i;
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
@@ -504,24 +512,31 @@ static bool write_changes(struct store_keeper *keeper)
         if (begin(keeper, keeper->opts->ranks, &what, &kept.err) == TRIB_OK)
             continue;
         log_failure(keeper, &kept.err);
-        well = false;
+        note_error(&worst, kept.err.status);
     }
-    return well;
+    return worst;
 }
 
-/* Other stores may end now, too, and free their memory and descriptors. */
+/* Other stores may end now, too, and free their memory and descriptors. A shortage of
+ * memory or room counts as a failed try only if no other snapshot is being written: it
+ * may hold them, for longer than all tries last if the disk is slow. */
 void store_keeper_last(struct store_keeper *keeper)
 {
+    struct archive *archive = keeper->opts->archive;
     int pause_ms = LAST_PAUSE_MS;
+    trib_status_t st;
 
-    if (!keeper->opts->archive || !grow(keeper))
+    if (!archive || !grow(keeper))
         return;
     pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
-    for (int i = 0; !write_changes(keeper) && i < LAST_TRIES - 1; i++) {
+    for (int i = 0; (st = write_changes(keeper)) != TRIB_OK && i < LAST_TRIES - 1;) {
+        const uint64_t progress = archive_progress_mt(archive);
         nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000,
                                      .tv_nsec = pause_ms % 1000 * 1000000L},
                   NULL);
-        pause_ms *= 2;
+        pause_ms = trib_min(2 * pause_ms, LAST_PAUSE_MAX_MS);
+        i += st != TRIB_ERR_NO_RESOURCE ||
+             (progress == archive_progress_mt(archive) && !archive_is_writing(archive));
     }
     pthread_mutex_unlock(&keeper->mutex);
 }

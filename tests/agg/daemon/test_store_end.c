@@ -60,6 +60,50 @@ TEST(test_last_snapshot_again)
     end_saved(&rig);
 }
 
+/* The copy of another store's snapshot holds the memory for longer than all tries. */
+TEST(test_last_snapshot_after_others)
+{
+    static const uint8_t of_other[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
+    const struct archive_key other_key = {of_other, "ana", "x"};
+    const struct trib_snapshot_about about = {
+        .user = "ana", .job = "other", .owner = {1}};
+    struct archive_task other = {.writes = true, .key = other_key, .wake_fd = -1};
+    struct trib_store_image image;
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    begin_saved(&rig, &r);
+    trib_store_image(rig.job->table, 0, &image);
+    other.n = trib_snapshot_bytes(&image);
+    other.bytes = malloc(other.n);
+    copy_slowly(&image, &about, NULL, other.bytes);
+    say_push(&r, TRIB_CONTROL_PUSH, 2);
+    atomic_store(&rig.quota.most, trib_quota_held_mt(&rig.quota));
+    atomic_store(&hurries, true);
+    atomic_store(&hung, 0);
+    atomic_store(&writes_hang, true);
+    archive_give(rig.archive, &other);
+    while (!atomic_load(&hung))
+        usleep(1000);
+    store_job_drain(rig.job);
+    store_job_end(rig.job, "a shutdown");
+    while (failures(&rig) < 2 * LAST_TRIES && !store_job_reap(rig.job))
+        usleep(1000);
+    const bool over = store_job_reap(rig.job);
+    atomic_store(&rig.quota.most, 0);
+    atomic_store(&writes_hang, false);
+    ends(&rig, "a shutdown");
+    atomic_store(&hurries, false);
+    assert_false(over);
+    assert_int_equal(archive_version(rig.archive, &key), 3);
+    archive_wait(rig.archive, &other);
+    assert_status(other.err.status, TRIB_OK);
+    free(other.bytes);
+    archive_drop(rig.archive, &other_key);
+    trib_session_free(r.session);
+    end_saved(&rig);
+}
+
 TEST(test_end_while_the_disk_hangs)
 {
     const uint64_t until = trib_deadline_ms(tribtest_patience_ms());
