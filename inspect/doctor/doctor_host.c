@@ -74,17 +74,21 @@ static void check_file(struct trib_doctor *d, const struct trib_rdma_port *p)
                         "%s: no permission to open %s", p->device, p->file);
 }
 
-static void check_kind(struct trib_doctor *d, const struct trib_rdma_port *p)
+static bool is_iwarp(const struct trib_doctor *d, const struct trib_rdma_port *p)
 {
     char path[128], type[32];
 
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/node_type", p->device);
-    if (trib_file_line(d->folder, path, type, sizeof(type)) && type[0] == '4')
-        trib_report_say(&d->report, WARN, "rdma",
-                        "switch it to RoCE if its driver can, or use TCP",
-                        "%s is an iWARP device, which cannot write with an immediate: "
-                        "verbs does not use it",
-                        p->device);
+    return trib_file_line(d->folder, path, type, sizeof(type)) && type[0] == '4';
+}
+
+static void say_iwarp(struct trib_doctor *d, const struct trib_rdma_port *p)
+{
+    trib_report_say(&d->report, WARN, "rdma",
+                    "switch it to RoCE if its driver can, or use TCP",
+                    "%s is an iWARP device, which cannot write with an immediate: "
+                    "verbs does not use it",
+                    p->device);
 }
 
 static void check_objects(struct trib_doctor *d)
@@ -139,11 +143,13 @@ static void check_port(void *arg, const struct trib_rdma_port *p)
         "%s port %d: %s, %s%s%s, %s, %d GID%s%s", p->device, p->port, p->link_layer,
         p->state, p->physical[0] ? "/" : "", p->physical,
         p->rate[0] ? p->rate : "rate unknown", p->gids, p->gids == 1 ? "" : "s", mtu);
+    const bool iwarp = is_iwarp(d, p);
     if (p->port == 1) {
         check_file(d, p);
-        check_kind(d, p);
+        if (iwarp)
+            say_iwarp(d, p);
     }
-    if (active && strcmp(p->link_layer, "Ethernet") == 0)
+    if (active && !iwarp && strcmp(p->link_layer, "Ethernet") == 0)
         check_roce(d, p);
 }
 

@@ -33,3 +33,4 @@ mpi_packages=(cp2k cp2k-data hpcc lammps nwchem-mpich nwchem-openmpi python3-mpi
     python3-petsc4py-real quantum-espresso quantum-espresso-data scalapack-mpi-test)
 rxe_packages=(libcmocka-dev qemu-system-x86 linux-image-amd64
     busybox-static iproute2 kmod rdmacm-utils ibverbs-utils ibverbs-providers perftest systemd)
+siw_packages=(linux-headers-amd64 linux-source xz-utils)

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# run_rxe.sh [--long|--unit] BUILD FOLDER - run the tests that need an RDMA device. They
+# run_rxe.sh [--long|--siw|--unit] BUILD FOLDER - run the tests that need an RDMA device. They
 # run on this machine if its kernel has soft-RoCE, else in a guest; tests of two hosts
 # always run in guests. The log is FOLDER/rxe.log, in the format of scripts/count-tests.
-# --long adds sizes, codecs, repetitions, a network of MTU 1500, and tribd under
-# systemd. --unit runs only tribd under systemd.
+# --long adds sizes, codecs, repetitions, a network of MTU 1500, an iWARP device, and
+# tribd under systemd. --siw and --unit run only the last two.
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/harness/tap.sh
 . "$here/../harness/tap.sh"
 # shellcheck source=tests/harness/few_images.sh
 . "$here/../harness/few_images.sh"
 long=() only=
-[ "${1-}" != --unit ] || { only=yes && shift; }
+case ${1-} in
+--siw | --unit) only=$1 && shift ;;
+esac
 [ "${1-}" != --long ] || { long=(--long) && shift; }
 build=$(cd "$1" && pwd) && mkdir -p "$2" && folder=$(cd "$2" && pwd) || exit 1
 inside_status=37 # the exit status of inside.sh and two_guests.sh after their last test
@@ -127,12 +129,29 @@ by_systemd() {
     rm -rf "$root"
 }
 
-tests() {
-    number=100 # after the numbers of inside.sh
-    if [ -n "$only" ]; then
-        by_systemd
+iwarp() {
+    local status
+
+    "$here/build_siw.sh" "$folder/siw" >"$said" 2>&1
+    status=$?
+    if [ "$status" = 77 ]; then
+        skip "an iWARP device" "$(tail -n 1 "$said")"
         return
     fi
+    result "$status" "siw is built for the guest's kernel"
+    [ "$status" = 0 ] || return
+    watched "$here/guest" --timeout "$limit" -- \
+        bash "$here/siw.sh" "$build" "$folder/siw/siw.ko" "$inside_status"
+    result $(($? != inside_status)) "an iWARP device: the tests came to their end"
+    rm -rf "$folder/siw"
+}
+
+tests() {
+    number=100 # after the numbers of inside.sh
+    case $only in
+    --siw) iwarp && return ;;
+    --unit) by_systemd && return ;;
+    esac
     on_one_machine 9000 4096
     if [ "$status_of_guest" != 0 ]; then
         skip "tests of two hosts" "$why_no_guest"
@@ -144,6 +163,7 @@ tests() {
         two_hosts 1500 1024
         hang
         guest_runs_host
+        iwarp
         by_systemd
     fi
 }

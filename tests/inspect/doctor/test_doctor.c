@@ -148,7 +148,8 @@ TEST(test_bad_host)
                   "4: ACTIVE"); /* no GID, no network device */
     fakeroot_rdma(&root, "mlx5_2", "InfiniBand", "2: INIT");
     fakeroot_delete(&root, "/dev/infiniband/uverbs2");
-    fakeroot_write(&root, "/sys/class/infiniband/mlx5_2/node_type", "4: RNIC");
+    fakeroot_rdma(&root, "siw0", "Ethernet", "4: ACTIVE");
+    fakeroot_write(&root, "/sys/class/infiniband/siw0/node_type", "4: RNIC");
     fakeroot_write(&root, "/sys/fs/cgroup/rdma.max",
                    "mlx5_0 hca_handle=2 hca_object=max\n"
                    "mlx5_1 hca_handle=max hca_object=max\n");
@@ -168,7 +169,8 @@ TEST(test_bad_host)
     assert_int_equal(count(&lines, "FAIL||rdma|", "mlx5_2 has no device file"), 1);
     assert_int_equal(count(&lines, "warn||rdma|mlx5_2 port 1", "opensm"), 1);
     assert_int_equal(count(&lines, "warn||rdma|", "RDMA packets of 1024"), 1);
-    assert_int_equal(count(&lines, "warn||rdma|mlx5_2 is an iWARP device", ""), 1);
+    assert_int_equal(count(&lines, "warn||rdma|siw0 is an iWARP device", ""), 1);
+    assert_int_equal(count(&lines, "FAIL||rdma|siw0 port 1", ""), 0);
     assert_int_equal(
         count(&lines, "warn||rdma|", "objects: mlx5_0 hca_handle=2 hca_object=max ("),
         1);
