@@ -3,7 +3,6 @@
  * complete this module's requests. A wait is therefore a loop of tests while any of
  * them is in flight. */
 #include <sched.h>
-#include <stddef.h>
 
 #include "bindings/mpi/entry.h"
 #include "bindings/mpi/idle_progress.h"
@@ -76,6 +75,28 @@ static int wait_some(int count, MPI_Request *requests, int *done, int *indices,
     (tmpi_completion_begins(), tmpi_completed_some(call, n, statuses))
 #define TESTED(name, arguments) (tmpi_pending_poll(), tmpi_next.name arguments)
 
+/* Define test_X: MPI_X, repeated while MPI makes progress that the library has put
+ * off. */
+#define TEST(name, parameters, arguments) \
+    static int test_##name parameters \
+    { \
+        int result, turns = 0; \
+        do \
+            result = TESTED(name, arguments); \
+        while (result == MPI_SUCCESS && !*done && tmpi_idle_catch_up(&turns)); \
+        return result; \
+    }
+
+TEST(Test, (MPI_Request * request, int *done, MPI_Status *status), TEST_ONE)
+TEST(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
+     TEST_ALL)
+TEST(Testany,
+     (int count, MPI_Request *requests, int *index, int *done, MPI_Status *status),
+     TEST_ANY)
+TEST(Testsome,
+     (int count, MPI_Request *requests, int *done, int *indices, MPI_Status *statuses),
+     SOME)
+
 TMPI_ENTRY(Wait, (MPI_Request * request, MPI_Status *status), ONE, OF_ONE(wait_one ONE))
 TMPI_ENTRY(Waitall, (int count, MPI_Request *requests, MPI_Status *statuses), ALL,
            OF_SOME(wait_all ALL, &count))
@@ -86,25 +107,25 @@ TMPI_ENTRY(Waitsome,
             MPI_Status *statuses),
            SOME, OF_SOME(wait_some SOME, done))
 TMPI_ENTRY(Test, (MPI_Request * request, int *done, MPI_Status *status), TEST_ONE,
-           OF_ONE(TESTED(Test, TEST_ONE)))
+           OF_ONE(test_Test TEST_ONE))
 TMPI_ENTRY(Testall, (int count, MPI_Request *requests, int *done, MPI_Status *statuses),
-           TEST_ALL, OF_SOME(TESTED(Testall, TEST_ALL), &count))
+           TEST_ALL, OF_SOME(test_Testall TEST_ALL, &count))
 TMPI_ENTRY(Testany,
            (int count, MPI_Request *requests, int *index, int *done,
             MPI_Status *status),
-           TEST_ANY, OF_ONE(TESTED(Testany, TEST_ANY)))
+           TEST_ANY, OF_ONE(test_Testany TEST_ANY))
 TMPI_ENTRY(Testsome,
            (int count, MPI_Request *requests, int *done, int *indices,
             MPI_Status *statuses),
-           SOME, OF_SOME(TESTED(Testsome, SOME), done))
+           SOME, OF_SOME(test_Testsome SOME, done))
 
 /* Result of a call that only queries requests. */
-#define SEEN(name, arguments, n, statuses) \
-    (tmpi_completion_begins(), \
-     tmpi_completion_seen(TESTED(name, arguments), n, statuses))
+#define SEEN(call, n, statuses) \
+    (tmpi_completion_begins(), tmpi_completion_seen(call, n, statuses))
 
+TEST(Request_get_status, (MPI_Request request, int *done, MPI_Status *status), TEST_ONE)
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
-           TEST_ONE, SEEN(Request_get_status, TEST_ONE, &(const int){1}, status))
+           TEST_ONE, SEEN(test_Request_get_status TEST_ONE, &(const int){1}, status))
 
 /* Added in MPI 4.1. Headers of an earlier MPI do not declare them, but the program may
  * run with a later MPI. */
@@ -123,20 +144,30 @@ int PMPI_Request_get_status_any ANY_LATER;
 int MPI_Request_get_status_some SOME_LATER;
 int PMPI_Request_get_status_some SOME_LATER;
 
+TEST(Request_get_status_all, ALL_LATER, TEST_ALL)
+TEST(Request_get_status_any, ANY_LATER, TEST_ANY)
+TEST(Request_get_status_some, SOME_LATER, SOME)
 TMPI_LATER(Request_get_status_all, ALL_LATER, TEST_ALL,
-           SEEN(Request_get_status_all, TEST_ALL, &count, statuses))
+           SEEN(test_Request_get_status_all TEST_ALL, &count, statuses))
 TMPI_LATER(Request_get_status_any, ANY_LATER, TEST_ANY,
-           SEEN(Request_get_status_any, TEST_ANY, &(const int){1}, status))
+           SEEN(test_Request_get_status_any TEST_ANY, &(const int){1}, status))
 TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
-           SEEN(Request_get_status_some, SOME, done, statuses))
+           SEEN(test_Request_get_status_some SOME, done, statuses))
+
+#define WINDOW_TEST (MPI_Win window, int *done)
+#define PROBE (int source, int tag, MPI_Comm comm, int *done, MPI_Status *status)
+#define MPROBE \
+    (int source, int tag, MPI_Comm comm, int *done, MPI_Message *message, \
+     MPI_Status *status)
+#define TESTS(name, parameters, arguments) \
+    TEST(name, parameters, arguments) \
+    TMPI_ENTRY(name, parameters, arguments, test_##name arguments)
+
+TESTS(Win_test, WINDOW_TEST, (window, done))
+TESTS(Iprobe, PROBE, (source, tag, comm, done, status))
+TESTS(Improbe, MPROBE, (source, tag, comm, done, message, status))
 
 #ifndef OPEN_MPI
-/* MPICH tests a window before it makes progress. Its own collectives take all messages
- * that have arrived; collectives of the library need not. */
-TMPI_ENTRY(Win_test, (MPI_Win window, int *done), (window, done),
-           (tmpi_module.intercepted ? tmpi_idle(NULL) : 0,
-            tmpi_next.Win_test(window, done)))
-
 /* MPICH extensions that programs use for polling. A stream is an integer handle. */
 int MPIX_Request_is_complete(MPI_Request request);
 int PMPIX_Request_is_complete(MPI_Request request);

@@ -84,6 +84,7 @@ int tmpi_done_by_library(struct tmpi_call *call, trib_status_t status)
 {
     if (status == TRIB_OK)
         status = count(call, TMPI_LIBRARY);
+    __atomic_store_n(&tmpi_module.behind, true, __ATOMIC_RELAXED);
     tmpi_inside--;
     return status == TRIB_OK ? MPI_SUCCESS : tmpi_failed(call->a, status);
 }

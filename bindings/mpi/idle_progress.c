@@ -32,6 +32,20 @@ int tmpi_idle(void *arg)
     return 0;
 }
 
+bool tmpi_idle_catch_up(int *turns)
+{
+    enum { ENOUGH = 8 }; /* MPI may take one message at a time, and not each time */
+
+    if (!__atomic_load_n(&tmpi_module.behind, __ATOMIC_RELAXED))
+        return false;
+    if (++*turns > ENOUGH) {
+        __atomic_store_n(&tmpi_module.behind, false, __ATOMIC_RELAXED);
+        return false;
+    }
+    tmpi_idle(NULL);
+    return true;
+}
+
 void tmpi_idle_end(void)
 {
     if (tmpi_module.progress_comm != MPI_COMM_NULL)

@@ -4,11 +4,23 @@
 #ifndef BINDINGS_MPI_IDLE_PROGRESS_H
 #define BINDINGS_MPI_IDLE_PROGRESS_H
 
+#include <stdbool.h>
+
 /** tmpi_idle_begin - determine how this MPI makes progress; collective, in MPI_Init. */
 void tmpi_idle_begin(void);
 
 /** tmpi_idle - drive MPI's progress once; for trib_opts_t.idle. */
 int tmpi_idle(void *arg);
+
+/**
+ * tmpi_idle_catch_up - drive MPI's progress if a collective of the library has ended
+ * and no test has failed since; return true if the caller must test again.
+ *
+ * MPI's own collectives take all messages that have arrived; those of the library need
+ * not. But programs receive, after a barrier, until a probe finds no message.
+ * turns    of this caller, at first 0
+ */
+bool tmpi_idle_catch_up(int *turns);
 
 /** tmpi_idle_end - clean up, before MPI_Finalize. */
 void tmpi_idle_end(void);

@@ -53,6 +53,7 @@ static bool ends(struct tmpi_pending *p)
     else if (st != TRIB_OK)
         p->code = tmpi_failure_code(p->a, st);
     trib_request_free(p->request);
+    __atomic_store_n(&tmpi_module.behind, true, __ATOMIC_RELAXED);
     tmpi_attached_release(p->a);
     if (p->owns_type)
         tmpi_next.Type_free(&p->packed.type);

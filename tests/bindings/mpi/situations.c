@@ -4,6 +4,7 @@
  *
  * progress        rank 0 is in a barrier while others write into its memory
  * tested          rank 0 has completed its access to windows, which others test once
+ * arrived         a message sent before a collective is seen by the first test after it
  * threads         a thread for each communicator, started in another order on each rank
  * communicators   500 of them in sequence; none leaks memory or descriptors
  * requests        several non-blocking calls at once, completed in another order
@@ -105,6 +106,75 @@ static int tested(void)
     MPI_Group_free(&all);
     MPI_Win_free(&window);
     return wrong;
+}
+
+enum arrival { MPROBE, ALL, ANY, SOME, ARRIVALS };
+
+/* Return true if the message of rank 0 is seen at once; then receive it. */
+static int has_arrived(enum arrival by, int *x, MPI_Request *request)
+{
+    MPI_Message message = MPI_MESSAGE_NULL;
+    int done = 0, index, n = 0;
+
+    if (by == MPROBE)
+        MPI_Improbe(0, by, MPI_COMM_WORLD, &done, &message, MPI_STATUS_IGNORE);
+    else if (by == ALL)
+        MPI_Testall(1, request, &done, MPI_STATUSES_IGNORE);
+    else if (by == ANY)
+        MPI_Testany(1, request, &index, &done, MPI_STATUS_IGNORE);
+    else
+        MPI_Testsome(1, request, &n, &index, MPI_STATUSES_IGNORE);
+    if (message != MPI_MESSAGE_NULL)
+        MPI_Mrecv(x, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+    else if (by == MPROBE)
+        MPI_Recv(x, 1, MPI_INT, 0, by, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+    return done || n == 1;
+}
+
+/* Return how many messages of the other ranks a loop of probes finds; receive all. */
+static int drained(void)
+{
+    int n = 0, found = 1, x = rank;
+
+    for (int i = 1; i < ranks; i++)
+        MPI_Send(&x, 1, MPI_INT, (rank + i) % ranks, ARRIVALS, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 1; i < ranks; i++) {
+        if (found)
+            MPI_Iprobe(MPI_ANY_SOURCE, ARRIVALS, MPI_COMM_WORLD, &found,
+                       MPI_STATUS_IGNORE);
+        n += found;
+        MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, ARRIVALS, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    }
+    return n;
+}
+
+/* Programs receive until a probe finds no message, after a barrier that all ranks enter
+ * when they have sent their messages. With MPI alone it may still miss a few. */
+static int arrived(void)
+{
+    enum { TURNS = 80, MISSED_MOST = TURNS / 4 };
+    int wrong = 0, missed = 0;
+
+    for (int turn = 0; turn < TURNS; turn++) {
+        const enum arrival by = turn % ARRIVALS;
+        MPI_Request request = MPI_REQUEST_NULL;
+        int x = -1;
+        if (rank && by != MPROBE)
+            MPI_Irecv(&x, 1, MPI_INT, 0, by, MPI_COMM_WORLD, &request);
+        for (int r = 1; rank == 0 && r < ranks; r++)
+            MPI_Send(&turn, 1, MPI_INT, r, by, MPI_COMM_WORLD);
+        if (turn / ARRIVALS % 2)
+            wrong += sums(MPI_COMM_WORLD, 1, turn);
+        else
+            MPI_Barrier(MPI_COMM_WORLD);
+        missed += rank && !has_arrived(by, &x, &request);
+        wrong += rank && x != turn;
+        missed += drained() != ranks - 1;
+    }
+    return wrong + (missed > MISSED_MOST);
 }
 
 static MPI_Comm of_thread[THREADS];
@@ -315,6 +385,8 @@ int main(int argc, char **argv)
         wrong += progress();
     else if (!strcmp(name, "tested"))
         wrong += tested();
+    else if (!strcmp(name, "arrived"))
+        wrong += arrived();
     else if (many)
         wrong += threads(provided);
     else if (!strcmp(name, "communicators"))
