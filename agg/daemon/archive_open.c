@@ -24,6 +24,7 @@
 enum {
     ASIDE_MOST = 100, /* files set aside with one number */
     STOP_TICK_MS = 100, /* interval of checks of the progress of ending threads */
+    STOP_SAY_MS = 2000, /* time without progress before a warning */
 };
 
 /* Files ---------------------------------------------------------------------------- */
@@ -272,8 +273,12 @@ static bool await_threads(struct archive *a, int stall_ms)
     int stalled_ms = 0; /* counted in ticks: this process may be stopped */
 
     while (a->n_running > 0 && (!stall_ms || stalled_ms < stall_ms)) {
-        if (!trib_cond_wait(&a->ended, &a->mutex, trib_deadline_ms(STOP_TICK_MS)))
-            stalled_ms += STOP_TICK_MS;
+        if (!trib_cond_wait(&a->ended, &a->mutex, trib_deadline_ms(STOP_TICK_MS)) &&
+            (stalled_ms += STOP_TICK_MS) == STOP_SAY_MS)
+            trib_log(a->log, TRIB_LOG_WARN, "tribd",
+                     "cannot stop yet: files wait to be deleted, but %.300s has not "
+                     "responded for %d s",
+                     a->folder, STOP_SAY_MS / 1000);
         if (progress != atomic_load(&a->progress))
             stalled_ms = 0;
         progress = atomic_load(&a->progress);
@@ -342,6 +347,8 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
     pthread_mutex_init(&a->mutex, NULL);
     trib_cond_init(&a->wake);
     trib_cond_init(&a->ended);
+    /* The last line if the disk hangs. */
+    trib_log(log, TRIB_LOG_INFO, "tribd", "reading snapshots in %.300s", folder);
     trib_status_t st = open_folder(a, err);
     if (st == TRIB_OK) {
         archive_limit(a, limits);

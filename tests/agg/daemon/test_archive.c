@@ -321,12 +321,22 @@ TEST(test_progress)
     rig_close(&rig);
 }
 
-/* archive_stop returns after its limit; the threads end when the disk responds. */
+static void count_line(void *arg, trib_log_level_t level, const char *line)
+{
+    int *lines = arg;
+
+    *lines += level == TRIB_LOG_WARN && strstr(line, "cannot stop yet");
+}
+
+/* archive_stop returns after its limit, with a warning before; the threads end when the
+ * disk responds. */
 TEST(test_stop_while_the_disk_hangs)
 {
     struct rig rig;
+    int lines = 0;
 
     rig_open(&rig);
+    trib_log_init(&rig.log, TRIB_LOG_WARN, count_line, &lines);
     assert_status(check_again(&rig, 0, 0), TRIB_OK);
     save(&rig, "ana");
     assert_true(archive_stop(rig.archive, 1));
@@ -335,9 +345,10 @@ TEST(test_stop_while_the_disk_hangs)
     atomic_store(&stats_hang, 1);
     make_write(&rig, &rig.task, rig.owner, "bob");
     archive_give(rig.archive, &rig.task);
-    const bool ended = archive_stop(rig.archive, 300);
+    const bool ended = archive_stop(rig.archive, 2500);
     atomic_store(&stats_hang, 0);
     assert_false(ended);
+    assert_int_equal(lines, 1);
     assert_true(archive_stop(rig.archive, 0));
     free(rig.task.bytes);
     assert_status(rig.task.err.status, TRIB_OK);
