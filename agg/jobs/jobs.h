@@ -165,7 +165,8 @@ void trib_jobs_submit(struct trib_jobs *jobs, uint64_t now_ns,
                       struct trib_job_answer *out);
 
 /** trib_jobs_follows - return true if a request would be admitted after the end of job
- * `id`, which may have ended, and after the queued jobs that then come first. */
+ * `id`, which may have ended, and after the queued jobs that then come first: at once,
+ * and up to 2 s later. */
 bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
                        const struct trib_job_request *request, uint64_t id);
 

@@ -324,6 +324,8 @@ bool trib_jobs_end(struct trib_jobs *jobs, uint64_t now_ns, uint64_t id,
 
 /* --- what would happen --- */
 
+#define FOLLOW_NS 2000000000 /* the pauses of a rank that asks again, as a client has */
+
 /* Return a copy of the table, to try changes on; NULL: out of memory. */
 static struct trib_jobs *copy(const struct trib_jobs *jobs)
 {
@@ -345,8 +347,9 @@ static struct trib_jobs *copy(const struct trib_jobs *jobs)
     return c;
 }
 
-bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
-                       const struct trib_job_request *request, uint64_t id)
+/* Return true if a request at later_ns is admitted if job `id` ends now. */
+static bool follows(const struct trib_jobs *jobs, uint64_t now_ns, uint64_t later_ns,
+                    const struct trib_job_request *request, uint64_t id)
 {
     struct trib_jobs *after = copy(jobs);
     struct trib_job_answer a = {0};
@@ -362,7 +365,16 @@ bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
     (void)trib_jobs_remove(after, now_ns, id);
     while (trib_jobs_next(after, now_ns, &a))
         ;
-    trib_jobs_submit(after, now_ns, request, &a);
+    while (trib_jobs_next(after, later_ns, &a))
+        ;
+    trib_jobs_submit(after, later_ns, request, &a);
     trib_jobs_destroy(after);
     return a.verdict == TRIB_JOB_ADMIT;
+}
+
+bool trib_jobs_follows(const struct trib_jobs *jobs, uint64_t now_ns,
+                       const struct trib_job_request *request, uint64_t id)
+{
+    return follows(jobs, now_ns, now_ns, request, id) &&
+           follows(jobs, now_ns, now_ns + FOLLOW_NS, request, id);
 }
