@@ -208,19 +208,42 @@ static trib_status_t join_after(struct trib_store *store, int shard, int *left_m
     return st;
 }
 
-/* Connect without the lock: it may take seconds, and the keep-alive thread must run.
- * *left_ms: how long an earlier run may still use the key. */
-static trib_status_t connect_first(struct trib_store *store, int shard, bool again,
-                                   int *left_ms)
+/* Return true if the connection was lost, also if that was not noticed yet. */
+static bool was_cut(struct trib_session *session)
+{
+    struct trib_control m;
+    trib_status_t st = TRIB_OK;
+
+    while (st == TRIB_OK)
+        st = trib_session_step(session, &m);
+    return st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_TIMEOUT;
+}
+
+/* Connect without the lock: it may take seconds, and the keep-alive thread must run. */
+static trib_status_t connect_first(struct trib_store *store, int shard)
 {
     struct trib_session *session;
 
-    trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
+    const trib_status_t st = trib_control_link_open(store->link, shard, true, &session);
     if (st != TRIB_OK)
         return trib_store_fail(store, st, "%s", trib_error_text(&store->link->err));
     trib_store_lock(store);
     trib_control_link_add(store->link, shard, session);
-    st = join(store, shard, again);
+    trib_store_unlock(store);
+    return TRIB_OK;
+}
+
+/* Join for the first time. tribd may have closed the connection, if another one delayed
+ * its join for long. *left_ms: how long an earlier run may still use the key. */
+static trib_status_t join_first(struct trib_store *store, int shard, bool again,
+                                int *left_ms)
+{
+    bool cut;
+
+    trib_store_lock(store);
+    trib_status_t st = was_cut(store->link->sessions[shard])
+                           ? connect_again(store, shard, again, &cut)
+                           : join(store, shard, again);
     if (st == TRIB_ERR_BUSY)
         st = join_after(store, shard, left_ms);
     trib_store_unlock(store);
@@ -244,8 +267,11 @@ trib_status_t trib_store_shards_open(struct trib_store *store, bool again)
         return st;
     trib_control_link_set_idle(store->link, &store->idle);
     st = trib_store_alive_start(store);
+    /* All are reached before the first of them ends an earlier run with this key. */
     for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
-        st = connect_first(store, i, again, &left_ms);
+        st = connect_first(store, i);
+    for (int i = 0; i < store->job.n && st == TRIB_OK; i++)
+        st = join_first(store, i, again, &left_ms);
     return st;
 }
 
@@ -268,17 +294,6 @@ bool trib_store_shard_answers(struct trib_store *store, int shard)
     while (trib_session_step(store->link->sessions[shard], &m) == TRIB_OK)
         (void)trib_store_sort(store, shard, TRIB_CONTROL_ALIVE, TRIB_CONTROL_ALIVE, &m);
     return !trib_store_shard_is_lost(store, shard);
-}
-
-/* Return true if the connection was lost, also if that was not noticed yet. */
-static bool was_cut(struct trib_session *session)
-{
-    struct trib_control m;
-    trib_status_t st = TRIB_OK;
-
-    while (st == TRIB_OK)
-        st = trib_session_step(session, &m);
-    return st == TRIB_ERR_PEER_LOST || st == TRIB_ERR_TIMEOUT;
 }
 
 void trib_store_shards_rejoin(struct trib_store *store)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A full tribd: the next run of a job has the place of its earlier run, whose ranks are
- * lost.
+ * The next run of a job has the place of its earlier run, whose ranks are lost, in a
+ * full tribd. It does not end the earlier run if it does not reach all tribds.
  */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "agg/protocol/session.h"
+#include "agg/store_client/rank_store.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "tests/agg/store_client/snapshot_rig.h"
@@ -114,5 +115,54 @@ TEST(test_place_of_a_lost_run_after_a_delay)
     open_full(&rig, config);
     ranks_pass(.size = 2, .fn = die_with_store, .config = config, .noisy = true);
     ranks_pass(.size = 2, .fn = open_behind_crowd, .arg = &rig, .config = config);
+    snapshot_rig_close(&rig);
+}
+
+/* Create a vector in the first shard. */
+static trib_vector_t *vector_of_first(const struct ranks_self *self,
+                                      trib_store_t *store)
+{
+    trib_vector_t *v = NULL;
+    char name[2] = "a";
+
+    do {
+        trib_vector_desc_t d = sized(trib_vector_desc_t, .name = name, .count = 1);
+        snapshot_rig_need(self, store, trib_store_create(store, &d, &v), "create");
+        name[0]++;
+    } while (v->parts[0].shard != 0);
+    return v;
+}
+
+static int open_beside_killed(struct ranks_self *self)
+{
+    struct snapshot_rig *rig = self->arg;
+    trib_store_opts_t o = sized(trib_store_opts_t, .key = KEY);
+    trib_store_t *store = snapshot_rig_store(self, KEY, 0), *next;
+    trib_vector_t *v = vector_of_first(self, store);
+    const float one = 1;
+    float x = 0;
+
+    snapshot_rig_need(self, store, trib_store_push(v, &one, NULL, NULL), "push");
+    kill(rig->d[1].pid, SIGKILL);
+    shutdown(trib_session_fd(store->link->sessions[0]), SHUT_RDWR); /* lost */
+    const trib_status_t st = trib_store_open_with(self->comm, &o, &next);
+    snapshot_rig_need(self, store, trib_store_pull(v, &x, NULL, NULL), "pull");
+    ranks_assert(self, st == TRIB_ERR_BOOT && x == 1);
+    snapshot_rig_start(self, rig, 1);
+    ranks_ok(self, trib_store_free(store));
+    return 0;
+}
+
+/* The earlier run stays if the next one reaches only the first of two tribds. */
+TEST(test_lost_run_beside_a_killed_tribd)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    if (!snapshot_rig_open(&rig, 2, true))
+        tribtest_skip("built without libmicrohttpd");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 1, .fn = open_beside_killed, .arg = &rig, .config = config,
+               .noisy = true);
     snapshot_rig_close(&rig);
 }
