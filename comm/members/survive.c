@@ -290,9 +290,9 @@ static void finish(struct shrink *k, enum trib_survivors_end end)
     }
     assert(s->why != TRIB_OK);
     drop_child(k);
-    if (s->is_evicted) { /* the other ranks continue */
+    if (s->is_evicted) { /* others continue; a single one must hear of it */
         trib_survivors_say(s, TRIB_SURVIVOR_AGREES);
-        trib_survivors_flush(s, 0);
+        trib_survivors_flush(s, FLUSH_MS);
         return;
     }
     trib_survivors_say(s, TRIB_SURVIVOR_GAVE_UP);
