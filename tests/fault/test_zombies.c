@@ -138,6 +138,7 @@ static void start_as(struct ranks *r, const struct zombies *z, ranks_fn fn)
                                                    .config = config,
                                                    .bare = true,
                                                    .noisy = true}));
+    r->job.config = z->transport; /* which a failure reports */
     await(r, z, SUMS);
 }
 
@@ -169,13 +170,13 @@ static void end(struct ranks *r, const struct zombies *z)
  * exited; with much, little or no data in flight. The first row is timed. */
 static const struct zombies rows[] = {
     {"transport=auto:ranks_per_host=2", 5, 29u, 3, .early = true},
-    {"transport=tcp", 2, 1u << 1, SMALL, false, false, false},
-    {"transport=tcp", 2, 1u << 0, SMALL, false, true, false},
-    {"transport=tcp", 4, 7u, LARGE, false, false, false},
-    {"transport=tcp", 3, 1u << 2, LARGE, false, false, true},
-    {"transport=auto:ranks_per_host=2", 4, 3u << 2, SMALL, false, true, false},
-    {"transport=shm", 4, 3u << 1, SMALL, true, false, false},
-    {"transport=shm+nomap", 4, 5u, LARGE, true, false, false},
+    {"transport=tcp", 2, 1u << 1, SMALL, false, false, false, false},
+    {"transport=tcp", 2, 1u << 0, SMALL, false, true, false, false},
+    {"transport=tcp", 4, 7u, LARGE, false, false, false, false},
+    {"transport=tcp", 3, 1u << 2, LARGE, false, false, true, false},
+    {"transport=auto:ranks_per_host=2", 4, 3u << 2, SMALL, false, true, false, false},
+    {"transport=shm", 4, 3u << 1, SMALL, true, false, false, false},
+    {"transport=shm+nomap", 4, 5u, LARGE, true, false, false, false},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
