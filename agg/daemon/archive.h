@@ -86,8 +86,12 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
  * use the archive, which must not be closed. */
 bool archive_stop(struct archive *archive, int stall_ms);
 
-/** archive_close - finish queued tasks and end the threads; NULL is allowed. */
-void archive_close(struct archive *archive);
+/** archive_close - finish queued tasks and end the threads, or NULL; return false after
+ * archive_lost_mt. */
+bool archive_close(struct archive *archive);
+
+/** archive_lost_mt - note that the last snapshots of a store could not be written. */
+void archive_lost_mt(struct archive *archive);
 
 /** archive_limit - change the limits. Those that depend on the free space change once a
  * thread of the archive has measured it. */

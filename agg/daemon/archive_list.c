@@ -304,6 +304,11 @@ bool archive_is_writing(struct archive *a)
     return writing;
 }
 
+void archive_lost_mt(struct archive *a)
+{
+    atomic_store(&a->lost, true);
+}
+
 void archive_failed_mt(struct archive *a)
 {
     (void)atomic_fetch_add(&a->failures, 1);

@@ -365,11 +365,13 @@ trib_status_t archive_open(const char *folder, const struct archive_limits *limi
     return TRIB_OK;
 }
 
-void archive_close(struct archive *a)
+bool archive_close(struct archive *a)
 {
     if (!a)
-        return;
+        return true;
     (void)archive_stop(a, 0);
     assert(!a->first && !archive_has_deletions(a));
+    const bool lost = atomic_load(&a->lost);
     dispose(a);
+    return !lost;
 }

@@ -64,6 +64,7 @@ struct archive {
     uint32_t n_threads; /* to be joined */
     _Atomic uint64_t progress; /* of archive_progress_mt */
     _Atomic uint64_t failures; /* failed snapshots */
+    _Atomic bool lost; /* the last snapshots of a store */
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* a task was queued, or a thread is free */
     pthread_cond_t ended; /* a task is done, or a thread has ended */

@@ -34,6 +34,7 @@ struct server_ear {
  * server, so the process must exit without server_close. */
 bool server_run(struct server *s, const struct server_ear *ear);
 
-void server_close(struct server *s);
+/** server_close - free the server, or NULL; return false after archive_lost_mt. */
+bool server_close(struct server *s);
 
 #endif

@@ -155,10 +155,10 @@ void server_warn(const struct server *s)
                  s->settings.listen);
 }
 
-void server_close(struct server *s)
+bool server_close(struct server *s)
 {
     if (!s)
-        return;
+        return true;
     for (int i = 0; i < s->n_listeners; i++)
         close(s->listeners[i]);
     while (s->n_clients > 0)
@@ -168,7 +168,7 @@ void server_close(struct server *s)
     request_worker_stop(s->request_worker);
     ctl_server_close(s->ctl);
     trib_http_stop(s->http);
-    archive_close(s->archive); /* after HTTP: views use it */
+    const bool well = archive_close(s->archive); /* after HTTP: views use it */
     for (int i = 0; i < s->n_workers; i++)
         worker_stop(s->workers[i]);
     free(s->workers);
@@ -181,4 +181,5 @@ void server_close(struct server *s)
         if (fds[i] >= 0)
             close(fds[i]);
     free(s);
+    return well;
 }

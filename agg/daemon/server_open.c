@@ -401,7 +401,7 @@ trib_status_t server_open(const struct settings *settings, const struct trib_log
     if (st == TRIB_OK)
         st = start_workers(s, err);
     if (st != TRIB_OK) {
-        server_close(s);
+        (void)server_close(s);
         return st;
     }
     *out = s;

@@ -483,14 +483,8 @@ bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick
     return ended;
 }
 
-/* Note the error of a snapshot; a shortage, which may pass, yields to others. */
-static void note_error(trib_status_t *worst, trib_status_t st)
-{
-    if (*worst == TRIB_OK || *worst == TRIB_ERR_NO_RESOURCE)
-        *worst = st != TRIB_OK ? st : *worst;
-}
-
-/* Write all changes since the last snapshots. */
+/* Write all changes since the last snapshots. Return the lowest status: a shortage,
+ * which may pass, is the highest error. */
 static trib_status_t write_changes(struct store_keeper *keeper)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
@@ -503,7 +497,7 @@ static trib_status_t write_changes(struct store_keeper *keeper)
             archive_wait(keeper->opts->archive, &keeper->task);
             trib_error_clear(&kept.err);
             (void)end(keeper, NULL, &kept);
-            note_error(&worst, kept.err.status);
+            worst = kept.err.status < worst ? kept.err.status : worst;
         }
         what.vector = i;
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
@@ -512,7 +506,7 @@ static trib_status_t write_changes(struct store_keeper *keeper)
         if (begin(keeper, keeper->opts->ranks, &what, &kept.err) == TRIB_OK)
             continue;
         log_failure(keeper, &kept.err);
-        note_error(&worst, kept.err.status);
+        worst = kept.err.status < worst ? kept.err.status : worst;
     }
     return worst;
 }
@@ -539,4 +533,11 @@ void store_keeper_last(struct store_keeper *keeper)
              (progress == archive_progress_mt(archive) && !archive_is_writing(archive));
     }
     pthread_mutex_unlock(&keeper->mutex);
+    if (st == TRIB_OK)
+        return;
+    archive_lost_mt(archive);
+    trib_log(keeper->opts->log, TRIB_LOG_ERROR, "tribd",
+             "store %s: its last snapshots failed: the pushes since earlier ones are "
+             "lost",
+             keeper->opts->about.job);
 }

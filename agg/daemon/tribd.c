@@ -168,10 +168,10 @@ static int serve(struct arguments *args, const struct settings *settings)
     trib_log_tell(&log, true);
     if (!well)
         _exit(1); /* exit() would wait for threads that a disk has stopped */
-    server_close(server);
+    const bool kept = server_close(server);
     trib_log_tell(&log, true);
     close(ear.fd);
-    return 0;
+    return kept ? 0 : 1;
 }
 
 static int tribd_main(int argc, char **argv)

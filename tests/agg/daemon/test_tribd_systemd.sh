@@ -95,13 +95,21 @@ run_store() {
     job_pid[store]=$!
 }
 service "keeps" run_store
-within 30 status_of keeps '.jobs[] | select(.name == "agg/store_client/store" and .pushes > 20)'
+within 30 status_of keeps '.jobs[] | select(.name == "store/store" and .pushes > 20)'
 kill "${daemon_pid[keeps]}"
 ended keeps 0 && heard EXTEND_TIMEOUT_USEC=30000000 && [ "$(find "$dir/snaps" -name '*.snapshot' | wc -l)" = 6 ]
 result $? "it asks for more time while it writes the last snapshots of a store"
+start_daemon moved "snapshots = $dir/snaps" "drain_ms = 200" || finish
+service "moved" run_store
+within 30 status_of moved '.jobs[] | select(.name == "store/store" and .pushes > 20)'
+mv "$dir/snaps" "$dir/away"
+kill "${daemon_pid[moved]}"
+ended moved 1 && said_by moved "its last snapshots failed"
+result $? "it exits with an error if it cannot write them, and says so"
+mv "$dir/away" "$dir/snaps"
 NOTIFY_SOCKET=$dir/notify start_daemon hung "snapshots = $dir/snaps" "drain_ms = 200" "disk_ms = 3000" || finish
 service "hung" run_store
-within 30 status_of hung '.jobs[] | select(.name == "agg/store_client/store" and .pushes > 20)'
+within 30 status_of hung '.jobs[] | select(.name == "store/store" and .pushes > 20)'
 read -ra ranks <"/proc/${job_pid[store]}/task/${job_pid[store]}/children"
 kill -STOP "${ranks[@]}" # tribd's threads then hold no lock
 sleep 1
