@@ -241,9 +241,9 @@ static trib_status_t join_first(struct trib_store *store, int shard, bool again,
     bool cut;
 
     trib_store_lock(store);
-    trib_status_t st = was_cut(store->link->sessions[shard])
-                           ? connect_again(store, shard, again, &cut)
-                           : join(store, shard, again);
+    trib_status_t st = trib_store_shard_answers(store, shard)
+                           ? join(store, shard, again)
+                           : connect_again(store, shard, again, &cut);
     if (st == TRIB_ERR_BUSY)
         st = join_after(store, shard, left_ms);
     trib_store_unlock(store);

@@ -19,6 +19,7 @@ enum {
     EACH_MS = 50,
     DELAY_MS =
         4000, /* longer than another run may use the key; the lost one has 10 s */
+    LONG_DELAY_MS = 11000, /* longer than tribd waits for a request */
     CROWD_MAX = 600,
 };
 
@@ -57,8 +58,8 @@ TEST(test_place_of_a_lost_run)
     snapshot_rig_close(&rig);
 }
 
-/* Request other stores until a request waits for DELAY_MS, and keep the connections. */
-static void send_requests(const struct ranks_self *self, int port)
+/* Request other stores until a request waits for so long, and keep the connections. */
+static void send_requests(const struct ranks_self *self, int port, uint64_t delay_ms)
 {
     static struct trib_session *crowd[CROWD_MAX];
     static struct trib_error err;
@@ -82,7 +83,7 @@ static void send_requests(const struct ranks_self *self, int port)
                                              .err = &err};
         struct trib_control join = {.kind = TRIB_CONTROL_STORE_JOIN,
                                     .store_join.ranks = 1};
-        if (i >= AT_ONCE + (ms + DELAY_MS) / EACH_MS)
+        if (i >= AT_ONCE + (ms + delay_ms) / EACH_MS)
             break;
         memcpy(join.store_join.token, &i, sizeof(i));
         memcpy(join.store_join.owner, &i, sizeof(i));
@@ -100,7 +101,7 @@ static int open_behind_crowd(struct ranks_self *self)
     const struct snapshot_rig *rig = self->arg;
 
     if (self->rank == 0)
-        send_requests(self, rig->d[0].port);
+        send_requests(self, rig->d[0].port, rig->n > 1 ? LONG_DELAY_MS : DELAY_MS);
     ranks_ok(self, trib_store_free(snapshot_rig_store(self, KEY, 0)));
     return 0;
 }
@@ -115,6 +116,21 @@ TEST(test_place_of_a_lost_run_after_a_delay)
     open_full(&rig, config);
     ranks_pass(.size = 2, .fn = die_with_store, .config = config, .noisy = true);
     ranks_pass(.size = 2, .fn = open_behind_crowd, .arg = &rig, .config = config);
+    snapshot_rig_close(&rig);
+}
+
+/* Another tribd does not wait that long for its request after the connection. */
+TEST(test_place_at_another_tribd_after_a_delay)
+{
+    struct snapshot_rig rig;
+    char config[200];
+
+    setenv("TRIBD_JOBS", "1024", 1);
+    if (!snapshot_rig_open(&rig, 2, true))
+        tribtest_skip("built without libmicrohttpd");
+    unsetenv("TRIBD_JOBS");
+    snapshot_rig_config(&rig, "shm", config);
+    ranks_pass(.size = 1, .fn = open_behind_crowd, .arg = &rig, .config = config);
     snapshot_rig_close(&rig);
 }
 
