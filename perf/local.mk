@@ -9,7 +9,7 @@ perf_elastic_LDADD = libtributary.la
 noinst_PROGRAMS += perf/bounds
 perf_bounds_SOURCES = perf/probes/bounds.c
 perf_bounds_LDADD = libperf.la libtools.la libtributary_all.la $(TRIB_LIBS)
-noinst_PROGRAMS += perf/cost perf/handed perf/membw perf/probe perf/wan
+noinst_PROGRAMS += perf/cost perf/handed perf/probe perf/wan
 noinst_LTLIBRARIES += libperf.la libput.la libcodecperf.la libaggperf.la libversus.la \
 	libperfreport.la
 
@@ -120,8 +120,6 @@ perf_handed_SOURCES = perf/codec/handed.c
 perf_handed_LDADD = libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
 perf_cost_SOURCES = perf/codec/least_cost.c
 perf_cost_LDADD = libcodecperf.la libcompress.la $(PUT_LIBS) $(HTSCODECS_LIBS)
-perf_membw_SOURCES = perf/probes/membw.c
-perf_membw_LDADD = $(PERF_LIBS)
 perf_wan_SOURCES = perf/probes/wan.c
 perf_probe_SOURCES = perf/probes/probe.c
 perf_probe_LDADD = $(PERF_LIBS)

@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# tables.awk and allreduce.awk -v place=in|out -v cores=N -v over=best|tcp limit.csv runs.csv: a table for each
+# tables.awk and allreduce.awk -v cores=N -v over=best|tcp limit.csv runs.csv: a table for each
 # number of ranks. A ratio is the best peer's time over Tributary's: 2 is twice as fast.
 
 FNR == 1 { file++; next }
 
-# Best repeat of the best copy kernel of each size and of the update in place, GB/s read
-# and written.
-file == 1 {
-    how = $3 == "update" ? "update" : "copy"
-    if ($2 == cores && $6 > limit[how, $1]) limit[how, $1] = $6 + 0
-    next
-}
+file == 1 { limit[$1] = $3; next } # copy bandwidth, GB/s read and written
 
 {
     state = probed($2, $3)
@@ -41,22 +35,19 @@ function judged(row, memory, n, b,    want, ours) {
 }
 
 # 2 ranks must read two vectors and write two: shortest time for this / measured time.
-function share(how, b, us) { return " " ratio(limit[how, b] > 0 ? 4 * b / (limit[how, b] * 1e3) : 0, us) " |" }
+function share(b, us) { return " " ratio(limit[b] > 0 ? 4 * b / (limit[b] * 1e3) : 0, us) " |" }
 
 function table(group, n,    s, b, row, line) {
     printf "\n**%d ranks, %s: µs, median of launches [least-greatest]**\n\n", n, \
         group == "all" ? "all launches" : "launches with the cores " group
     head("<size" listed("name") "|best peer / alloc (goal)|best peer / malloc (goal)" (over == "tcp" ? "|sealed / alloc" : \
-        n == 2 ? "|alloc, share of copy bandwidth" (place == "in" ? "|of update bandwidth" : "") : ""))
+        n == 2 ? "|alloc, share of copy bandwidth" : ""))
     for (s = 1; s <= items["size"]; s++) {
         b = item["size", s]
         row = group SUBSEP n SUBSEP b SUBSEP
         line = "| " size_text(b) " |" cells(row, "name") judged(row, "alloc", n, b) judged(row, "malloc", n, b)
         if (over == "tcp") line = line " " ratio(median(row "trib-sealed"), median(row "trib-alloc")) " |"
-        else if (n == 2) {
-            line = line share("copy", b, median(row "trib-alloc"))
-            if (place == "in") line = line share("update", b, median(row "trib-alloc"))
-        }
+        else if (n == 2) line = line share(b, median(row "trib-alloc"))
         print line
     }
 }
@@ -70,10 +61,10 @@ END {
         table("far", item["ranks", i])
     }
     if (over == "tcp") exit
-    print "\nBandwidth of " cores " cores, best kernel and repeat, GB/s read and written, copy (update in place):"
+    print "\nCopy bandwidth of " cores " cores by mbw, GB/s read and written:"
     for (i = 1; i <= items["size"]; i++) {
         b = item["size", i]
-        if (limit["copy", b] > 0) printf "%s %.1f (%.1f); ", size_text(b), limit["copy", b], limit["update", b]
+        if (limit[b] > 0) printf "%s %.1f; ", size_text(b), limit[b]
     }
     print "\nShare: 4 vectors (2 read, 2 written) over that bandwidth, over p50."
 }

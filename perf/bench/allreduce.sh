@@ -3,7 +3,7 @@
 #
 # allreduce.sh - compare Tributary with Open MPI, MPICH and Gloo on this host, interleaved.
 #
-# BUILD_DIR has perf/trib-perf, perf/membw and perf/probe. A round launches every
+# BUILD_DIR has perf/trib-perf and perf/probe. A round launches every
 # contender once, each with the core probe before and after it. More ranks than cores run unbound and yield.
 # Tributary's memory is of trib_alloc or of malloc; over TCP it is also encrypted (TRIB_SEAL=1).
 # shellcheck disable=SC2034,SC2154 # the driver sets and reads them
@@ -61,15 +61,22 @@ launch() { # CONTENDER RANKS
 }
 export cores cores_bound over
 
-# The copy bandwidth of this machine.
-big=$(tr , '\n' <<<"$sizes" | awk '$1 >= 262144' | paste -sd, -)
+# copy_bandwidth BYTES - print GB/s read and written by $both cores at once.
+copy_bandwidth() {
+    local core
+
+    for ((core = 0; core < both; core++)); do
+        taskset -c "$core" mbw -q -t0 -n 15 $(($1 >> 20)) &
+    done | awk -v mb=1.048576e-3 '$1 == "AVG" { rate += 2 * mb * $(NF - 1) } END { print rate }'
+}
 both=2
 [ "$cores" -ge 2 ] || both=1
-if [ -n "$big" ] && [ "$over" != tcp ] && [ "$collective" = allreduce ]; then
+echo "bytes,cores,GBps" >"$out/limit.csv"
+if [ "$over" != tcp ] && [ "$collective" = allreduce ]; then
     say "copy bandwidth of this machine"
-    "$build/perf/membw" "$big" "$both" >"$out/limit.csv"
-else
-    echo "bytes,cores,kernel,GBps,min_GBps,max_GBps" >"$out/limit.csv"
+    for size in $(tr , '\n' <<<"$sizes" | awk '$1 >= 1048576'); do
+        echo "$size,$both,$(copy_bandwidth "$size")" >>"$out/limit.csv"
+    done
 fi
 
 one_round() {
@@ -88,11 +95,10 @@ a launch takes $samples samples a size, $calls, timed on the slowest rank."
 [ "$over" = best ] || about="Over TCP on the loopback (congestion control: $(cat /proc/sys/net/ipv4/tcp_congestion_control)).
 $about"
 tables() {
-    awk -v place="$place" -v cores="$both" -v over="$over" -f "$here/bench/tables.awk" -f "$here/bench/allreduce.awk" \
+    awk -v cores="$both" -v over="$over" -f "$here/bench/tables.awk" -f "$here/bench/allreduce.awk" \
         "$out/limit.csv" "$runs"
 }
 # Two ranks read two vectors and write two: at most a quarter of the bandwidth is possible.
-awk -F, -v cores="$both" 'FNR > 1 && $2 == cores && $3 != "update" && $6 > best[$1] { best[$1] = $6 }
-    END { for (b in best) print "2,copy of memory," b "," best[b] / 4 }' "$out/limit.csv" >>"$out/limits.csv"
+awk -F, 'FNR > 1 { print "2,copy of memory," $1 "," $3 / 4 }' "$out/limit.csv" >>"$out/limits.csv"
 finish split_by=ranks name=contender own='^trib-' key=way \
     "run=\"collective\": \"$collective\", \"dtype\": \"f32\", \"in_place\": $([ "$place" = in ] && echo true || echo false), \"over\": \"$over\""
