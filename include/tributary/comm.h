@@ -211,8 +211,9 @@ TRIB_API trib_status_t trib_free(trib_comm_t *comm, void *ptr);
  *
  * The memory must stay valid until trib_deregister. Transports based on writes (tcp,
  * verbs) send chunks of 16 KiB and more directly from this memory and write results
- * directly into it. tcp does so without registration for buffers of operations of
- * 256 KiB and more. If one of several transports cannot register the memory, its data
+ * directly into it; messages from 128 KiB on, if both ranks have registered memory. tcp
+ * does so without registration for buffers of operations of 256 KiB and more, and for
+ * such messages. If one of several transports cannot register the memory, its data
  * is copied through slots, as with trib_alloc.
  *
  * Within load/store reach (shm), data is copied through slots as for any other memory.

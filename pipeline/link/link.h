@@ -230,7 +230,8 @@ struct trib_link {
     struct trib_zcopy zcopy[TRIB_LANES];
     struct trib_out *out; /* results to send before all other frames: see partial.h */
     uint32_t out_frames; /* total number of frames of these results */
-    uint32_t n_zcopies; /* writes from the caller's memory in flight */
+    uint32_t n_zcopies; /* writes from the caller's memory in flight: of operations, */
+    uint32_t n_direct; /* and of messages */
     _Atomic uint32_t *my_credits; /* [lane]; stored by the peer with load/store reach,
                                    * else by this rank at credit events */
     _Atomic uint32_t *peer_credits; /* [lane], in the peer's arena, or NULL */

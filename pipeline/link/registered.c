@@ -188,3 +188,37 @@ void trib_memory_give_back(struct trib_memories *m, struct trib_region *region,
     m->n--;
     m->transport->ops->give_back(m->transport, region, broken);
 }
+
+bool trib_memory_hold(struct trib_memories *m, uint8_t *ptr, size_t bytes,
+                      struct trib_ref *ref, struct trib_hold *out)
+{
+    struct trib_transport *t = m->transport;
+    const struct trib_memory *e = find(m, ptr, bytes, false);
+    struct trib_region *region;
+    struct trib_ref none;
+
+    *out = (struct trib_hold){.borrowed = NULL};
+    if (e && !e->borrowed) {
+        trib_memory_ref(m, ptr, 0, bytes, false, ref ? ref : &none);
+        out->place = trib_memory_place(m, ptr, 0, bytes);
+        return ref || out->place.region;
+    }
+    if (!t->ops->borrow || t->ops->borrow(t, ptr, bytes, ref, &region) != TRIB_OK)
+        return false;
+    out->place.region = out->borrowed = region;
+    if (!ref)
+        return true;
+    trib_ref_none(ref);
+    ref->hi = bytes;
+    if (t->ops->export_region(t, out->borrowed, &ref->blob) == TRIB_OK)
+        return true;
+    trib_memory_let_go(m, out, false);
+    return false;
+}
+
+void trib_memory_let_go(struct trib_memories *m, struct trib_hold *hold, bool broken)
+{
+    if (hold->borrowed)
+        m->transport->ops->give_back(m->transport, hold->borrowed, broken);
+    *hold = (struct trib_hold){.borrowed = NULL};
+}

@@ -63,6 +63,25 @@ struct trib_region *trib_memory_borrow(struct trib_memories *m, uint8_t *ptr,
 void trib_memory_give_back(struct trib_memories *m, struct trib_region *region,
                            bool broken);
 
+/* Memory of one message. */
+struct trib_hold {
+    struct trib_place place; /* vector byte 0 is the first one */
+    struct trib_region *borrowed; /* NULL: it stays registered */
+};
+
+/**
+ * trib_memory_hold - find the registration of a message's memory, or borrow the memory
+ * until trib_memory_let_go. Operations do not find that registration.
+ *
+ * ref      peers may write to the memory: the reference for them; NULL: they may not
+ * returns  false: nothing is registered
+ */
+bool trib_memory_hold(struct trib_memories *m, uint8_t *ptr, size_t bytes,
+                      struct trib_ref *ref, struct trib_hold *out);
+
+/** trib_memory_let_go - end a hold, if it is one; broken: peers may still write. */
+void trib_memory_let_go(struct trib_memories *m, struct trib_hold *hold, bool broken);
+
 /** trib_memory_remove_all - remove all memory at the end; late peers may still read
  * it. */
 void trib_memory_remove_all(struct trib_memories *m);

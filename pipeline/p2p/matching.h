@@ -7,6 +7,7 @@
 #ifndef PIPELINE_P2P_MATCHING_H
 #define PIPELINE_P2P_MATCHING_H
 
+#include "pipeline/link/registered.h"
 #include "pipeline/p2p/message.h"
 #include "pipeline/run/run.h"
 
@@ -29,7 +30,10 @@ struct trib_p2p_request {
     uint32_t peer_id; /* the peer's number, once received */
     uint32_t last_entry; /* a send: number of its last entry */
     bool exposed; /* a send: the location of its elements was sent to the peer */
-    struct trib_ref *place; /* a receive: location of the elements; or NULL */
+    struct trib_ref *place; /* the peer's location of the elements; or NULL */
+    bool lands; /* a receive: the peer may write to its memory */
+    uint32_t n_direct; /* a send: writes from its memory in flight */
+    struct trib_hold hold; /* of the memory that is written or read directly */
     struct trib_p2p_request *next;
 };
 

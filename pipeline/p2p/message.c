@@ -11,10 +11,10 @@ const char *trib_message_fault(const struct trib_message *m, size_t slot_bytes)
     if (m->bytes > slot_bytes)
         return "a message longer than its slot";
     if (m->kind == TRIB_MESSAGE_DATA)
-        return m->bytes ? NULL : "a message part without elements";
+        return m->bytes || m->count ? NULL : "a message part without elements";
     if (!trib_message_bytes(m->count, m->dtype, &bytes))
         return "a message of invalid type or length";
-    if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
+    if ((m->kind == TRIB_MESSAGE_ANNOUNCE || m->kind == TRIB_MESSAGE_GRANT) && m->bytes)
         return m->bytes <= TRIB_MESSAGE_PLACE && bytes
                    ? NULL
                    : "a message with an invalid location";

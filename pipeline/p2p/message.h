@@ -10,7 +10,9 @@
  * ANNOUNCE, which may name the location of its elements. Once a receive is posted, the
  * receiver reads them from there and answers TAKEN. If it cannot, or no location was
  * named, it answers GRANT, and the elements follow as DATA, straight into the
- * receiver's buffer.
+ * receiver's buffer. GRANT may name the location of that buffer: the sender may then
+ * write them there, and ends with a DATA without payload whose count is their number of
+ * bytes.
  */
 #ifndef PIPELINE_P2P_MESSAGE_H
 #define PIPELINE_P2P_MESSAGE_H
@@ -24,7 +26,7 @@
 
 #include "pipeline/link/advert.h"
 
-#define TRIB_MESSAGE_MAGIC 0x024du /* 'M', version 2 */
+#define TRIB_MESSAGE_MAGIC 0x034du /* 'M', version 3 */
 #define TRIB_MESSAGE_PAYLOAD 28
 #define TRIB_MESSAGE_PLACE sizeof(struct trib_ref) /* maximum bytes of a location */
 #define TRIB_MESSAGE_EAGER 4096 /* maximum bytes of a message that is not announced */
@@ -46,8 +48,9 @@ struct trib_message {
     int32_t tag;
     uint32_t send_id; /* ANNOUNCE, GRANT, TAKEN: the sender's number of the message */
     uint32_t recv_id; /* GRANT, DATA: the receiver's number */
-    uint64_t count; /* elements; DATA: bytes of the message before this part */
-    uint32_t bytes; /* size of the payload; for ANNOUNCE a reference
+    uint64_t count; /* elements; GRANT: with a location; DATA: bytes of the message
+                     * before this part */
+    uint32_t bytes; /* size of the payload; for ANNOUNCE and GRANT a reference
                      * (pipeline/link/advert.h), or 0 */
     uint32_t check; /* CRC-32C of all fields before it and of the payload; 0 without
                      * TRIB_CHECK=sum */

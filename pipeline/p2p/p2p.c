@@ -6,23 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/p2p/p2p_state.h"
+#include "pipeline/p2p/direct_write.h"
 #include "pipeline/p2p/pull.h"
+#include "pipeline/run/events.h"
 #include "pipeline/run/failure.h"
-
-static void finish(struct trib_engine *e, struct trib_p2p_request *r, trib_status_t st)
-{
-    assert(e->p2p->active > 0);
-    e->p2p->active--;
-    free(r->place);
-    r->place = NULL;
-    if (r->then) {
-        r->then(e, r, st);
-        return;
-    }
-    r->run->now.status = st;
-    atomic_store_explicit(&r->run->now.state, TRIB_RUN_DONE, memory_order_release);
-}
 
 static void mark(struct trib_engine *e, trib_status_t st, int peer, const char *what)
 {
@@ -48,187 +35,6 @@ static bool is_misfit(struct trib_engine *e, const struct trib_p2p_request *r,
     return true;
 }
 
-static void copy(struct trib_engine *e, void *to, const void *from, size_t bytes)
-{
-    if (bytes)
-        memmove(to, from, bytes);
-    e->stats.copied_bytes += bytes;
-}
-
-/* ---- outgoing entries
- * ------------------------------------------------------------- */
-
-/* Fill the next entry with a head and a payload, and send it. */
-static void put(struct trib_engine *e, struct trib_p2p_pair *p,
-                const struct trib_message *head, const uint8_t *payload)
-{
-    uint8_t *to;
-    struct trib_message *entry = trib_mailbox_next(&p->box, head->bytes, &to);
-
-    /* Field by field: a wider load would wait for the stores that made the head. */
-    entry->magic = TRIB_MESSAGE_MAGIC;
-    entry->kind = head->kind;
-    entry->dtype = head->dtype;
-    entry->tag = head->tag;
-    entry->send_id = head->send_id;
-    entry->recv_id = head->recv_id;
-    entry->count = head->count;
-    entry->bytes = head->bytes;
-    copy(e, to, payload, head->bytes);
-    entry->check =
-        trib_p2p_of(e)->checks ? trib_message_sum(e->kernels->crc32c, entry, to) : 0;
-    e->stats.messages++;
-    e->stats.wire_bytes += sizeof(*entry) + head->bytes;
-    (void)trib_mailbox_post(&p->box);
-}
-
-static void count_elements(struct trib_engine *e, size_t bytes)
-{
-    e->stats.payload_bytes += bytes;
-    e->stats.dense_bytes += bytes;
-}
-
-/* All elements of a send are in entries: finish it, or wait for its writes. */
-static void all_sent(struct trib_engine *e, struct trib_p2p_pair *p,
-                     struct trib_p2p_request *r)
-{
-    r->last_entry = p->box.sent + p->box.unposted;
-    if (p->box.link->mapped)
-        finish(e, r, TRIB_OK);
-    else
-        trib_p2p_append(&p->flying, r);
-}
-
-/* Announce a long message, and the location of its elements if the peer can read
- * them. */
-static void put_announce(struct trib_engine *e, struct trib_p2p_pair *p,
-                         struct trib_p2p_request *r, struct trib_message *m)
-{
-    _Alignas(8) uint8_t place[TRIB_MESSAGE_PLACE + 8];
-    struct trib_ref ref;
-
-    r->exposed = r->bytes && trib_pull_expose(e, p, r, &ref);
-    if (r->exposed)
-        m->bytes = (uint32_t)trib_ref_write(&ref, place);
-    put(e, p, m, place);
-    trib_p2p_append(&p->announced, r);
-}
-
-/* Send or announce the oldest send; an eager one is then complete. */
-static bool put_fresh(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    const struct trib_p2p_request *first = p->fresh.head;
-    const bool eager = first && first->bytes <= TRIB_MESSAGE_EAGER &&
-                       first->bytes <= p->box.slot_bytes &&
-                       trib_mailbox_takes_eager(&p->box, TRIB_P2P_EAGER_MOST);
-
-    if (!first || (!eager && p->announced.n >= TRIB_P2P_ANNOUNCED_MOST))
-        return false;
-    struct trib_p2p_request *r = trib_p2p_pop(&p->fresh);
-    struct trib_message m = {.kind =
-                                 eager ? TRIB_MESSAGE_IS_EAGER : TRIB_MESSAGE_ANNOUNCE,
-                             .dtype = (uint8_t)r->dtype,
-                             .tag = r->tag,
-                             .send_id = r->id,
-                             .count = r->count,
-                             .bytes = eager ? (uint32_t)r->bytes : 0};
-    if (!eager) {
-        put_announce(e, p, r, &m);
-        return true;
-    }
-    p->box.sent_eager++;
-    put(e, p, &m, r->buffer);
-    count_elements(e, r->bytes);
-    all_sent(e, p, r);
-    return true;
-}
-
-/* Notify the sender that this rank has read a message from its memory. */
-static bool put_taken(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    struct trib_p2p_request *r = trib_p2p_pop(&p->taken);
-
-    if (!r)
-        return false;
-    const struct trib_message m = {.kind = TRIB_MESSAGE_TAKEN,
-                                   .dtype = (uint8_t)r->dtype,
-                                   .tag = r->tag,
-                                   .send_id = r->peer_id};
-    put(e, p, &m, NULL);
-    finish(e, r, TRIB_OK);
-    return true;
-}
-
-static bool put_grant(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    struct trib_p2p_request *r = trib_p2p_pop(&p->granting);
-
-    if (!r)
-        return false;
-    const struct trib_message m = {.kind = TRIB_MESSAGE_GRANT,
-                                   .dtype = (uint8_t)r->dtype,
-                                   .tag = r->tag,
-                                   .send_id = r->peer_id,
-                                   .recv_id = r->id};
-    put(e, p, &m, NULL);
-    if (r->bytes)
-        trib_p2p_append(&p->receiving, r);
-    else
-        finish(e, r, TRIB_OK);
-    return true;
-}
-
-static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    struct trib_p2p_request *r = trib_p2p_pop(&p->streaming);
-
-    if (!r)
-        return false;
-    const size_t left = r->bytes - r->moved;
-    const size_t n = left < p->box.slot_bytes ? left : p->box.slot_bytes;
-    const struct trib_message m = {.kind = TRIB_MESSAGE_DATA,
-                                   .dtype = (uint8_t)r->dtype,
-                                   .tag = r->tag,
-                                   .recv_id = r->peer_id,
-                                   .count = r->moved,
-                                   .bytes = (uint32_t)n};
-    assert(n > 0);
-    put(e, p, &m, r->buffer + r->moved);
-    count_elements(e, n);
-    r->moved += n;
-    if (r->moved == r->bytes)
-        all_sent(e, p, r);
-    else
-        trib_p2p_append(&p->streaming, r);
-    return true;
-}
-
-static bool has_to_push(const struct trib_p2p_pair *p)
-{
-    return p->fresh.head || p->taken.head || p->granting.head || p->streaming.head ||
-           p->flying.head || p->box.unposted;
-}
-
-/* Send as much as there is room for, first the answers that peers wait for. */
-static bool push(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    bool moved = false;
-
-    if (!has_to_push(p))
-        return false;
-    if (p->box.unposted && trib_mailbox_post(&p->box) != TRIB_OK)
-        return false;
-    while (trib_mailbox_has_room(&p->box) &&
-           (put_taken(e, p) || put_grant(e, p) || put_fresh(e, p) || put_data(e, p)))
-        moved = true;
-    while (p->flying.head &&
-           (int32_t)(p->box.written - p->flying.head->last_entry) >= 0) {
-        finish(e, trib_p2p_pop(&p->flying), TRIB_OK);
-        moved = true;
-    }
-    return moved;
-}
-
 /* Read a piece of the oldest message that is read from its sender's memory. */
 static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
 {
@@ -247,7 +53,7 @@ static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
 /* ---- incoming entries
  * ------------------------------------------------------------- */
 
-/* Store the location of an announced message; return false if the engine was marked. */
+/* Store the location of ANNOUNCE or GRANT; return false if the engine was marked. */
 static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
                        const struct trib_message *m, const uint8_t *payload,
                        struct trib_ref **out)
@@ -255,7 +61,7 @@ static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,
     trib_status_t st = TRIB_OK;
 
     *out = NULL;
-    if (m->kind == TRIB_MESSAGE_ANNOUNCE && m->bytes)
+    if (m->kind != TRIB_MESSAGE_IS_EAGER && m->bytes)
         st = trib_pull_place(m, payload, out);
     if (st == TRIB_ERR_PROTOCOL)
         trib_engine_protocol(e, p->peer, "a message with an invalid location");
@@ -314,9 +120,9 @@ static void take_message(struct trib_engine *e, struct trib_p2p_pair *p,
         return;
     }
     if (m->kind == TRIB_MESSAGE_IS_EAGER) {
-        copy(e, r->buffer, payload, m->bytes);
+        trib_p2p_copy(e, r->buffer, payload, m->bytes);
         p->box.consumed++;
-        finish(e, r, TRIB_OK);
+        trib_p2p_finish(e, r, TRIB_OK);
         return;
     }
     take_announced(p, r, m->send_id, place);
@@ -330,8 +136,8 @@ static void take_taken(struct trib_engine *e, struct trib_p2p_pair *p,
 
     if (r && r->exposed) {
         e->stats.wire_bytes += r->bytes; /* they moved through memory */
-        count_elements(e, r->bytes);
-        finish(e, r, TRIB_OK);
+        trib_p2p_count(e, r->bytes);
+        trib_p2p_finish(e, r, TRIB_OK);
         return;
     }
     if (r)
@@ -340,19 +146,30 @@ static void take_taken(struct trib_engine *e, struct trib_p2p_pair *p,
 }
 
 static void take_grant(struct trib_engine *e, struct trib_p2p_pair *p,
-                       const struct trib_message *m)
+                       const struct trib_message *m, const uint8_t *payload)
 {
-    struct trib_p2p_request *r = trib_p2p_take_id(&p->announced, m->send_id);
+    struct trib_ref *place;
 
+    if (!take_place(e, p, m, payload, &place))
+        return;
+    struct trib_p2p_request *r = trib_p2p_take_id(&p->announced, m->send_id);
     if (!r) {
         trib_engine_protocol(e, p->peer, "GRANT for an unknown message");
+        free(place);
         return;
     }
     r->peer_id = m->recv_id;
-    if (r->bytes)
-        trib_p2p_append(&p->streaming, r);
-    else
-        finish(e, r, TRIB_OK);
+    r->place = place;
+    if (place && (p->box.link->mapped || m->dtype != (unsigned)r->dtype ||
+                  m->count != r->count)) {
+        trib_p2p_append(&p->announced, r); /* the failure ends it */
+        trib_engine_protocol(e, p->peer, "GRANT with a wrong location");
+    } else if (!r->bytes) {
+        trib_p2p_finish(e, r, TRIB_OK);
+    } else {
+        trib_p2p_append(place && trib_direct_begin(e, r) ? &p->writing : &p->streaming,
+                        r);
+    }
 }
 
 static void take_data(struct trib_engine *e, struct trib_p2p_pair *p,
@@ -364,13 +181,19 @@ static void take_data(struct trib_engine *e, struct trib_p2p_pair *p,
         trib_engine_protocol(e, p->peer, "elements without a receive");
         return;
     }
-    const bool fits = m->count == r->moved && m->bytes <= r->bytes - r->moved;
-    if (fits) {
-        copy(e, r->buffer + r->moved, payload, m->bytes);
+    const bool landed = !m->bytes && r->lands && !r->moved && m->count == r->bytes;
+    const bool fits =
+        landed || (m->bytes && m->count == r->moved && m->bytes <= r->bytes - r->moved);
+    if (landed) {
+        r->moved = r->bytes;
+        e->stats.received_bytes += r->bytes;
+        e->stats.received_dense_bytes += r->bytes;
+    } else if (fits) {
+        trib_p2p_copy(e, r->buffer + r->moved, payload, m->bytes);
         r->moved += m->bytes;
     }
     if (fits && r->moved == r->bytes) {
-        finish(e, r, TRIB_OK);
+        trib_p2p_finish(e, r, TRIB_OK);
         return;
     }
     trib_p2p_append(&p->receiving, r);
@@ -394,7 +217,7 @@ static void take_entry(struct trib_engine *e, struct trib_p2p_pair *p,
     if (m->kind == TRIB_MESSAGE_IS_EAGER || m->kind == TRIB_MESSAGE_DATA)
         e->stats.received_dense_bytes += m->bytes;
     if (m->kind == TRIB_MESSAGE_GRANT)
-        take_grant(e, p, m);
+        take_grant(e, p, m, payload);
     else if (m->kind == TRIB_MESSAGE_TAKEN)
         take_taken(e, p, m);
     else if (m->kind == TRIB_MESSAGE_DATA)
@@ -448,7 +271,7 @@ bool trib_p2p_progress(struct trib_engine *e)
         if (!e->failed && p->box.remote) {
             moved |= drain(e, p);
             moved |= pull(e, p);
-            moved |= !e->failed && push(e, p);
+            moved |= !e->failed && trib_p2p_push(e, p);
         }
     }
     return moved;
@@ -457,9 +280,9 @@ bool trib_p2p_progress(struct trib_engine *e)
 static void deliver(struct trib_engine *e, struct trib_p2p_request *s,
                     struct trib_p2p_request *r)
 {
-    copy(e, r->buffer, s->buffer, r->bytes);
-    finish(e, s, TRIB_OK);
-    finish(e, r, TRIB_OK);
+    trib_p2p_copy(e, r->buffer, s->buffer, r->bytes);
+    trib_p2p_finish(e, s, TRIB_OK);
+    trib_p2p_finish(e, r, TRIB_OK);
 }
 
 /* Send to this rank itself. A short send completes even without a receive. */
@@ -491,7 +314,7 @@ static void send_self(struct trib_engine *e, struct trib_p2p_pair *p,
     else if (!eager)
         early->local = s;
     if (early && eager)
-        finish(e, s, TRIB_OK);
+        trib_p2p_finish(e, s, TRIB_OK);
     else
         trib_p2p_append(&p->announced, s);
 }
@@ -506,9 +329,9 @@ static void start_receive(struct trib_engine *e, struct trib_p2p_pair *p,
     } else if (early->local) {
         deliver(e, trib_p2p_take_id(&p->announced, early->local->id), r);
     } else if (early->eager) {
-        copy(e, r->buffer, early->payload, r->bytes);
+        trib_p2p_copy(e, r->buffer, early->payload, r->bytes);
         p->box.consumed++;
-        finish(e, r, TRIB_OK);
+        trib_p2p_finish(e, r, TRIB_OK);
     } else {
         take_announced(p, r, early->send_id, early->place);
         early->place = NULL;
@@ -523,7 +346,9 @@ void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r)
 
     assert(p && (r->run || r->then));
     r->moved = 0;
-    r->exposed = false;
+    r->exposed = r->lands = false;
+    r->n_direct = 0;
+    r->hold = (struct trib_hold){.borrowed = NULL};
     r->id = ++all->last_id;
     all->base.active++;
     if (!r->then)
@@ -536,7 +361,7 @@ void trib_p2p_start(struct trib_engine *e, struct trib_p2p_request *r)
     else
         trib_p2p_append(&p->fresh, r);
     if (!p->self && p->box.remote && !e->failed)
-        (void)push(e, p);
+        (void)trib_p2p_push(e, p);
 }
 
 bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
@@ -551,6 +376,8 @@ bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
 
     if (!is_mine || !p || p->self)
         return false;
+    if (event->kind == TRIB_EVENT_WRITE_DONE && trib_direct_written(p, event->token))
+        return true;
     if (!trib_mailbox_event(&p->box, event))
         trib_engine_protocol(e, p->peer,
                              "a duplicate message, or credits for messages that were "
@@ -558,23 +385,38 @@ bool trib_p2p_take_event(struct trib_engine *e, const struct trib_event *event)
     return true;
 }
 
-static void end_queue(struct trib_engine *e, struct trib_p2p_queue *q)
+/* Return true if the peer may write to the memory of a receive. */
+static bool is_written(const struct trib_p2p_pair *p)
+{
+    for (const struct trib_p2p_request *r = p->receiving.head; r; r = r->next)
+        if (r->lands)
+            return true;
+    return false;
+}
+
+static void end_queue(struct trib_engine *e, struct trib_p2p_queue *q, bool broken)
 {
     struct trib_p2p_request *r;
 
-    while ((r = trib_p2p_pop(q)))
-        finish(e, r, (trib_status_t)e->failed);
+    while ((r = trib_p2p_pop(q))) {
+        trib_direct_end(e, r, broken && r->lands);
+        trib_p2p_finish(e, r, (trib_status_t)e->failed);
+    }
 }
 
 void trib_p2p_end(struct trib_engine *e)
 {
     assert(e->failed);
+    if (e->p2p->active)
+        trib_engine_recall(e);
+    const uint64_t until = trib_engine_quiet_by(e);
     for (struct trib_p2p_pair *p = trib_p2p_of(e)->list; p; p = p->next) {
         struct trib_p2p_queue *const queues[] = {
-            &p->fresh,    &p->announced, &p->streaming, &p->flying, &p->posted,
-            &p->granting, &p->receiving, &p->pulling,   &p->taken};
+            &p->fresh,  &p->announced, &p->streaming, &p->writing, &p->flying,
+            &p->posted, &p->granting,  &p->receiving, &p->pulling, &p->taken};
+        const bool broken = is_written(p) && !trib_engine_await_peer(e, p->peer, until);
         for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
-            end_queue(e, queues[i]);
+            end_queue(e, queues[i], broken);
         trib_p2p_drop_earlies(&p->early);
     }
     assert(e->p2p->active == 0);

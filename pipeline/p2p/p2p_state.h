@@ -19,6 +19,8 @@ struct trib_p2p_pair {
     struct trib_p2p_queue fresh; /* sends not yet known to the peer */
     struct trib_p2p_queue announced; /* sends that wait for their receive */
     struct trib_p2p_queue streaming; /* sends in progress, in rotation */
+    struct trib_p2p_queue
+        writing; /* sends written into the receiver's memory, in turn */
     struct trib_p2p_queue flying; /* sends whose entries the transport may still read */
     struct trib_p2p_queue posted; /* receives that wait for their message */
     struct trib_p2p_queue granting; /* receives whose GRANT is unsent */
@@ -44,6 +46,23 @@ static inline struct trib_p2p *trib_p2p_of(const struct trib_engine *e)
 {
     return (struct trib_p2p *)e->p2p;
 }
+
+/* --- pipeline/p2p/p2p_send.c --- */
+
+/** trib_p2p_finish - end a request that is in no queue. */
+void trib_p2p_finish(struct trib_engine *e, struct trib_p2p_request *r,
+                     trib_status_t st);
+
+void trib_p2p_copy(struct trib_engine *e, void *to, const void *from, size_t bytes);
+
+/** trib_p2p_count - count the elements of sends. */
+void trib_p2p_count(struct trib_engine *e, size_t bytes);
+
+/** trib_p2p_push - send as much as there is room for, first the answers that the peer
+ * waits for; return true if anything moved. */
+bool trib_p2p_push(struct trib_engine *e, struct trib_p2p_pair *p);
+
+/* --- pipeline/p2p/p2p.c --- */
 
 /* Entries of the engine's table: engine_p2p.h. */
 bool trib_p2p_progress(struct trib_engine *e);

@@ -125,7 +125,7 @@ static struct trib_oob_notice failure_of(const struct trib_engine *e)
 
 static bool is_read(const struct trib_link *l)
 {
-    return l->connected && !l->lost && l->n_zcopies;
+    return l->connected && !l->lost && (l->n_zcopies || l->n_direct);
 }
 
 /* Return true if some peer still reads the caller's memory. */
@@ -167,10 +167,10 @@ static uint64_t recall_limit_ms(const struct trib_engine *e)
     return e->cfg->stop_timeout_ms > 0 ? (uint64_t)e->cfg->stop_timeout_ms : RECALL_MS;
 }
 
-/* Return once no transport write reads the caller's memory. An aggregator's are its
- * own. */
-static void recall_writes(struct trib_engine *e, const struct trib_oob_notice *n)
+/* An aggregator's writes read its own memory. */
+void trib_engine_recall(struct trib_engine *e)
 {
+    const struct trib_oob_notice n = failure_of(e);
     const uint64_t start = trib_now_ns();
     bool detaches = true;
 
@@ -182,7 +182,7 @@ static void recall_writes(struct trib_engine *e, const struct trib_oob_notice *n
         }
         if (ms >= DETACH_MS && detaches)
             detaches = detach_all(e);
-        (void)retry_notices(e, n);
+        (void)retry_notices(e, &n);
         sched_yield();
     }
 }
@@ -196,26 +196,36 @@ static bool is_quiet(struct trib_engine *e, int peer)
     if (l->mapped || l->lost || !l->connected)
         return true;
     trib_engine_notice(e, peer);
-    return l->has_failed && !l->n_zcopies;
+    return l->has_failed && !l->n_zcopies && !l->n_direct;
+}
+
+uint64_t trib_engine_quiet_by(const struct trib_engine *e)
+{
+    return trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_NOTIFY_MS : NOTIFY_MS);
+}
+
+bool trib_engine_await_peer(struct trib_engine *e, int peer, uint64_t until)
+{
+    const struct trib_oob_notice n = failure_of(e);
+    bool quiet;
+
+    (void)retry_notices(e, &n);
+    while (!(quiet = is_quiet(e, peer)) && !trib_deadline_passed(until)) {
+        sched_yield();
+        (void)retry_notices(e, &n);
+    }
+    return quiet;
 }
 
 bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run)
 {
-    const struct trib_oob_notice n = failure_of(e);
+    bool quiet = run->now.borrowed[1] || run->now.recv_place.region;
 
-    recall_writes(e, &n);
-    const uint64_t until =
-        trib_deadline_ms(trib_idle_answer(e->idle_fn) ? ABORT_NOTIFY_MS : NOTIFY_MS);
-    while (run->now.borrowed[1] || run->now.recv_place.region) {
-        bool quiet = true;
-        (void)retry_notices(e, &n);
-        for (uint32_t i = 0; i < run->program.n_neighbors; i++)
-            quiet &= is_quiet(e, run->program.neighbors[i].peer);
-        if (quiet || trib_deadline_passed(until))
-            return quiet;
-        sched_yield();
-    }
-    return false;
+    trib_engine_recall(e);
+    const uint64_t until = trib_engine_quiet_by(e);
+    for (uint32_t i = 0; quiet && i < run->program.n_neighbors; i++)
+        quiet = trib_engine_await_peer(e, run->program.neighbors[i].peer, until);
+    return quiet;
 }
 
 static void notify_rest(struct trib_engine *e, const struct trib_oob_notice *n)

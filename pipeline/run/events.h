@@ -24,17 +24,25 @@ bool trib_engine_events(struct trib_engine *e);
 void trib_engine_notify_failure(struct trib_engine *e);
 
 /**
- * trib_engine_await_quiet - after a failure, return once no transport write reads the
- * caller's memory, so that the caller may change it. If peers write to the caller's
- * memory, also wait until none of these writes is in flight.
+ * trib_engine_recall - after a failure, return once no transport write reads the
+ * caller's memory, so that the caller may change it.
  *
  * Writes complete within the time of a message, and those that wait in this process are
  * copied. A connection whose writes have not completed within stop_timeout_ms is
  * closed.
- *
- * returns  false: writes of peers may be in flight, without such memory or after a
- *          deadline as above
  */
+void trib_engine_recall(struct trib_engine *e);
+
+/** trib_engine_quiet_by - return the deadline for trib_engine_await_peer: the caller is
+ * blocked. */
+uint64_t trib_engine_quiet_by(const struct trib_engine *e);
+
+/** trib_engine_await_peer - after trib_engine_recall, wait until no write of a peer to
+ * the caller's memory is in flight; return false if one may be. */
+bool trib_engine_await_peer(struct trib_engine *e, int peer, uint64_t until);
+
+/** trib_engine_await_quiet - do both for an operation and all its peers; return false
+ * also if no peer writes to the caller's memory. */
 bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums in memory of malloc over verbs, which registers it. The device in memory keeps
- * the pages that were registered, so an outdated registration gives wrong sums.
+ * Sums and messages in memory of malloc over verbs, which registers it. The device in
+ * memory keeps the pages that were registered, so an outdated registration gives wrong
+ * results.
  */
 #include <sys/mman.h>
 
@@ -102,6 +103,60 @@ static void *take(size_t bytes, void *at)
                 MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
 }
 
+/* A message to the next rank, from a, and one from the previous rank, into b; return
+ * the number of entries of both that this rank sent. */
+static uint64_t messages(struct ranks_self *self, float *a, float *b, int round)
+{
+    const size_t all = (size_t)self->size * PART;
+    const int next = (self->rank + 1) % self->size;
+    const int previous = (self->rank + self->size - 1) % self->size;
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+    trib_request_t *requests[2];
+
+    fill(self, a, all, round);
+    ranks_ok(self, trib_stats(self->comm, &before));
+    ranks_ok(self, trib_irecv(self->comm, b, all, TRIB_F32, previous, 1, &requests[0]));
+    ranks_ok(self, trib_isend(self->comm, a, all, TRIB_F32, next, 1, &requests[1]));
+    for (int i = 0; i < 2; i++) {
+        ranks_ok(self, trib_request_wait(requests[i]));
+        ranks_ok(self, trib_request_free(requests[i]));
+    }
+    ranks_ok(self, trib_stats(self->comm, &after));
+    for (size_t i = 0; i < all; i++)
+        ranks_assert(self, b[i] == value_of(previous, round, i));
+    return after.messages - before.messages;
+}
+
+static int messages_run_often(struct ranks_self *self)
+{
+    const size_t bytes = (size_t)self->size * PART * sizeof(float);
+    float *a = malloc(bytes), *b = malloc(bytes);
+
+    for (int round = 0; round < 8; round++) {
+        const uint64_t sent = messages(self, a, b, round);
+        if (round > 4) /* announced, granted, written */
+            ranks_assert(self, sent == 3);
+        ranks_ok(self, trib_barrier(self->comm));
+    }
+    free(a);
+    free(b);
+    return 0;
+}
+
+/* Messages go from malloc memory into malloc memory without slots. */
+TEST(test_messages_of_malloc)
+{
+    for (int i = 0; i < 3; i++) {
+        struct ranks_job job = {.size = 3,
+                                .threads = true,
+                                .fn = messages_run_often,
+                                .config = i ? "transport=verbs:qps=2,cache=1024;"
+                                            : "transport=verbs:cache=1024"};
+        reset_with_pages()->devices = i > 1 ? 2 : 1;
+        assert_int_equal(ranks_run(&job), 0);
+    }
+}
+
 static void each_collective(struct ranks_self *self, float *a, float *b, int round)
 {
     trib_comm_t *c = self->comm;
@@ -124,6 +179,7 @@ static void each_collective(struct ranks_self *self, float *a, float *b, int rou
     ranks_ok(self, trib_broadcast(c, b, all, TRIB_F32, 1));
     for (size_t i = 0; i < all; i++)
         ranks_assert(self, b[i] == value_of(1, round, i));
+    (void)messages(self, a, b, round);
     float *sums = self->rank ? NULL : b;
     ranks_ok(self, trib_reduce(c, a, sums, all, TRIB_F32, TRIB_SUM, 0));
     if (self->rank == 0)
@@ -167,6 +223,25 @@ TEST(test_comes_and_goes)
     }
 }
 
+/* Send the first half to the next rank, and receive the second. */
+static trib_status_t ring(struct ranks_self *self, float *x, size_t n)
+{
+    const int next = (self->rank + 1) % self->size;
+    const int previous = (self->rank + self->size - 1) % self->size;
+    trib_request_t *request = NULL;
+    trib_status_t status =
+        trib_irecv(self->comm, x + n / 2, n / 2, TRIB_F32, previous, 1, &request);
+
+    if (status == TRIB_OK)
+        status = trib_send(self->comm, x, n / 2, TRIB_F32, next, 1);
+    if (request) {
+        const trib_status_t received = trib_request_wait(request);
+        status = status == TRIB_OK ? received : status;
+        ranks_ok(self, trib_request_free(request));
+    }
+    return status;
+}
+
 /* After a failure nothing writes to the memory, and the ranks continue together. */
 static int fail_and_go_on(struct ranks_self *self)
 {
@@ -179,7 +254,8 @@ static int fail_and_go_on(struct ranks_self *self)
         fill(self, x, n, round);
         if (round == 5 && self->rank == 1)
             ranks_ok(self, trib_comm_abort(self->comm, "a test"));
-        status = trib_allreduce(self->comm, NULL, x, n, TRIB_F32, TRIB_SUM);
+        status = self->arg ? ring(self, x, n)
+                           : trib_allreduce(self->comm, NULL, x, n, TRIB_F32, TRIB_SUM);
     }
     memset(x, 0x55, n * sizeof(*x));
     usleep(20000);
@@ -199,14 +275,15 @@ static int fail_and_go_on(struct ranks_self *self)
 
 TEST(test_failure)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
         struct ranks_job job = {.size = 3,
                                 .threads = true,
                                 .seconds = 120,
                                 .fn = fail_and_go_on,
+                                .arg = i < 4 ? NULL : (void *)(uintptr_t) "messages",
                                 .config = i % 2 ? "transport=verbs:qps=2,cache=1024;"
                                                 : "transport=verbs:cache=1024"};
-        reset_with_pages()->delay_us = i < 2 ? 300 : 0;
+        reset_with_pages()->delay_us = i % 4 < 2 ? 300 : 0;
         assert_int_equal(ranks_run(&job), 0);
     }
 }

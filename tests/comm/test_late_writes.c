@@ -17,14 +17,16 @@ enum {
     WARM = 3, /* rounds before; the cache registers from the second on */
     START_MS = 20, /* of the last round, after a barrier */
     ABORT_MS = 60, /* from the start of the last round */
+    ANNOUNCE_MS = 190, /* a late announcement comes before the elements of a message */
     LATE_MS = 150, /* delay of messages to rank LATE in the last round */
     STOP_MS = 2000,
     LATE = 0,
-    LAST = RANKS - 1, /* calls trib_comm_abort; the root of broadcasts */
+    LAST =
+        RANKS - 1, /* calls trib_comm_abort; the root of broadcasts, and the sender */
     OTHER = 777,
 };
 
-enum kind { REDUCE, BROADCAST, ALLGATHER, KINDS };
+enum kind { REDUCE, BROADCAST, ALLGATHER, MESSAGE, KINDS };
 
 struct late {
     enum kind kind;
@@ -48,6 +50,11 @@ static trib_status_t run(struct ranks_self *self, enum kind kind, float *in, flo
     case BROADCAST:
         return trib_broadcast(self->comm, self->rank == LAST ? in : out, COUNT,
                               TRIB_F32, LAST);
+    case MESSAGE:
+        return self->rank == LAST ? trib_send(self->comm, in, COUNT, TRIB_F32, LATE, 1)
+               : self->rank == LATE
+                   ? trib_recv(self->comm, out, COUNT, TRIB_F32, LAST, 1)
+                   : TRIB_OK;
     default:
         return trib_allgather(self->comm, in, out, COUNT / RANKS, TRIB_F32);
     }
@@ -59,9 +66,10 @@ static float expected(enum kind kind, size_t i, int round)
 
     for (int r = 0; r < RANKS; r++)
         sum += value_of(r, round);
-    return kind == REDUCE      ? sum
-           : kind == BROADCAST ? value_of(LAST, round)
-                               : value_of((int)(i / (COUNT / RANKS)), round);
+    return kind == REDUCE ? sum
+           : kind == BROADCAST || kind == MESSAGE
+               ? value_of(LAST, round)
+               : value_of((int)(i / (COUNT / RANKS)), round);
 }
 
 static void *give_up(void *comm)
@@ -69,6 +77,12 @@ static void *give_up(void *comm)
     usleep(ABORT_MS * 1000);
     (void)trib_comm_abort(comm, "a test");
     return NULL;
+}
+
+static void *give_up_later(void *comm)
+{
+    usleep(ANNOUNCE_MS * 1000);
+    return give_up(comm);
 }
 
 static float *take(struct ranks_self *self, bool registers)
@@ -109,7 +123,9 @@ static int last_round(struct ranks_self *self)
     if (self->rank != LATE)
         usleep(START_MS * 1000);
     if (self->rank == LAST)
-        ranks_assert(self, !pthread_create(&thread, NULL, give_up, self->comm));
+        ranks_assert(self, !pthread_create(&thread, NULL,
+                                           l->kind == MESSAGE ? give_up_later : give_up,
+                                           self->comm));
     const trib_status_t status =
         begins ? run(self, l->kind, in, out) : TRIB_ERR_ABORTED;
     fill(in, OTHER);
@@ -185,6 +201,53 @@ TEST(test_two_paths)
 TEST(test_memory_of_malloc)
 {
     each_kind(false, "transport=verbs:cache=1024");
+}
+
+/* The receiver of a message fails while its elements come: once its call has returned,
+ * they do not. */
+static int stop_receiving(struct ranks_self *self)
+{
+    struct late *l = self->arg;
+
+    ranks_ok(self, trib_init(&self->opts, &self->comm));
+    float *in = take(self, l->registers), *out = take(self, l->registers);
+    pthread_t thread;
+
+    for (int round = 0; round < WARM; round++)
+        ranks_ok(self, run(self, MESSAGE, in, out));
+    ranks_ok(self, trib_barrier(self->comm));
+    if (self->rank == LATE) {
+        l->fake->late_us = LATE_MS * 1000;
+        ranks_assert(self, !pthread_create(&thread, NULL, give_up_later, self->comm));
+    }
+    l->status = run(self, MESSAGE, in, out);
+    if (self->rank == LATE) {
+        fill(out, OTHER);
+        usleep(2 * LATE_MS * 1000);
+        for (size_t i = 0; i < COUNT; i++)
+            ranks_assert(self, out[i] == OTHER);
+        pthread_join(thread, NULL);
+    }
+    (void)trib_free_comm(self->comm); /* it has failed */
+    munmap(in, COUNT * sizeof(*in));
+    munmap(out, COUNT * sizeof(*out));
+    return 0;
+}
+
+TEST(test_receiver_gives_up)
+{
+    for (int i = 0; i < 6; i++) {
+        struct late l = {.registers = i % 2, .fake = reset(i % 2 == 0)};
+        struct ranks_job job = {.size = RANKS,
+                                .threads = true,
+                                .fn = stop_receiving,
+                                .arg = &l,
+                                .bare = true,
+                                .noisy = true,
+                                .config = i % 2 ? "transport=verbs:qps=2"
+                                                : "transport=verbs:cache=1024"};
+        assert_int_equal(ranks_run(&job), 0);
+    }
 }
 
 /* Writes that take longer than a peer may be silent end with their connection. */

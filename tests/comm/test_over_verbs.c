@@ -493,15 +493,18 @@ TEST(test_no_dmabuf)
     }
 }
 
-/* Messages, one after the other through slots that the device writes. */
+/* Messages, one after the other through slots that the device writes. With the cache,
+ * long ones go from and into the program's memory. */
 TEST(test_messages)
 {
-    const struct messages s = {.seed = 11, .n = 100, .tags = 4, .largest = 150000};
+    static const char *const ways[] = {"transport=verbs", "transport=verbs:cache=1024",
+                                       "transport=verbs:qps=2,cache=1024;"};
+    const struct messages s = {.seed = 11, .n = 100, .tags = 4, .largest = 700000};
 
-    for (int size = 2; size <= 3; size++) {
+    for (int k = 0; k < 6; k++) {
         fake_verbs_reset();
-        ranks_pass(.size = size, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
-                   .threads = true, .config = "transport=verbs");
+        ranks_pass(.size = 2 + k % 2, .fn = messages_run, .arg = (void *)(uintptr_t)&s,
+                   .threads = true, .config = ways[k / 2]);
     }
 }
 

@@ -7,7 +7,8 @@ check_tests += tests/pipeline/engine/test_engine tests/pipeline/engine/test_engi
 	tests/pipeline/link/test_link tests/pipeline/link/test_link_import tests/pipeline/link/test_notice \
 	tests/pipeline/link/test_registered tests/pipeline/link/test_shared_layout tests/pipeline/p2p/test_mailbox \
 	tests/pipeline/p2p/test_matching tests/pipeline/p2p/test_message tests/pipeline/p2p/test_p2p \
-	tests/pipeline/p2p/test_p2p_open tests/pipeline/p2p/test_pull tests/pipeline/payload/test_agg_sum \
+	tests/pipeline/p2p/test_direct_write tests/pipeline/p2p/test_p2p_open tests/pipeline/p2p/test_p2p_send \
+	tests/pipeline/p2p/test_pull tests/pipeline/payload/test_agg_sum \
 	tests/pipeline/payload/test_check tests/pipeline/payload/test_checksum tests/pipeline/payload/test_chunk_memory \
 	tests/pipeline/payload/test_contribution tests/pipeline/payload/test_decode tests/pipeline/payload/test_encode \
 	tests/pipeline/payload/test_encode_ahead tests/pipeline/payload/test_error_feedback \

@@ -13,7 +13,7 @@
 
 TEST_ON(test_random, "shm", "shm+nomap", "tcp", IF_UCX("ucx"))
 {
-    struct messages s = {.n = 150, .tags = 5, .largest = 300000};
+    struct messages s = {.n = 150, .tags = 5, .largest = 700000};
 
     for (int size = 1; size <= 4; size++) {
         s.seed = 100 * (uint64_t)size;

@@ -86,5 +86,7 @@ TEST(test_faults)
     m.count = UINT64_MAX; /* the receive rejects it */
     assert_null(trib_message_fault(&m, 400));
     m.bytes = 0;
+    assert_null(trib_message_fault(&m, 400)); /* all was written: the receive knows */
+    m.count = 0;
     assert_fault(&m, 400, "without elements");
 }

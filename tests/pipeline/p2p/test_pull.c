@@ -53,22 +53,22 @@ TEST(test_lengths)
 }
 
 /* With checksums, and out of memory that is not within reach, as between the threads of
- * a process, messages go through slots. */
+ * a process, messages go through slots; without load/store reach they are written. */
 TEST(test_slots)
 {
-    static uint8_t other[100000];
+    static uint8_t other[200000];
 
     for (int i = 0; i < 3; i++) {
         struct talk *k =
             open_talk_of(FLOATS, i == 1 ? "shm+nomap" : "shm", i ? NULL : "check=sum");
         uint8_t *x = i == 2 ? other : x_of(k, 0);
-        fill(x, 100000, 1);
-        begin(k, 0, 0, true, 1, 3, x, 100000);
-        begin(k, 1, 1, false, 0, 3, y_of(k, 1), 100000);
+        fill(x, 200000, 1);
+        begin(k, 0, 0, true, 1, 3, x, 200000);
+        begin(k, 1, 1, false, 0, 3, y_of(k, 1), 200000);
         drive(k, 200);
         assert_true(is_done(k, 0) && is_done(k, 1));
-        assert_memory_equal(x, y_of(k, 1), 100000);
-        assert_true(k->t->side[0].engine.stats.messages >= 4);
+        assert_memory_equal(x, y_of(k, 1), 200000);
+        assert_int_equal(k->t->side[0].engine.stats.messages >= 4, i != 1);
         close_talk(k);
     }
 }

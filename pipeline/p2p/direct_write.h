@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A long message between ranks without load/store reach that its sender writes into the
+ * receiver's memory, without slots and copies.
+ *
+ * The receiver names its memory in GRANT. It takes the memory back only when the last
+ * entry has arrived, or after a failure, when its peer has failed, too, or was cut off.
+ * If either memory is not registered and cannot be borrowed (trib_memory_borrow), the
+ * elements go through slots.
+ */
+#ifndef PIPELINE_P2P_DIRECT_WRITE_H
+#define PIPELINE_P2P_DIRECT_WRITE_H
+
+#include "pipeline/p2p/p2p_state.h"
+
+/** trib_direct_offer - prepare a receive's memory, and make its location; return false
+ * if the elements must come through slots. */
+bool trib_direct_offer(struct trib_engine *e, const struct trib_p2p_pair *p,
+                       struct trib_p2p_request *r, struct trib_ref *out);
+
+/** trib_direct_begin - prepare the memory of a send to r->place; return false, without
+ * the place, if its elements must go through slots. */
+bool trib_direct_begin(struct trib_engine *e, struct trib_p2p_request *r);
+
+/**
+ * trib_direct_write - write pieces of a send to r->place.
+ *
+ * returns  TRIB_OK: all are posted, the last entry must follow; TRIB_INPROGRESS;
+ *          TRIB_ERR_UNSUPPORTED: all elements must go through slots; another error: the
+ *          engine is marked
+ */
+trib_status_t trib_direct_write(struct trib_engine *e, struct trib_p2p_pair *p,
+                                struct trib_p2p_request *r);
+
+/** trib_direct_written - handle the completion of a write; false: not one of these. */
+bool trib_direct_written(struct trib_p2p_pair *p, uint64_t token);
+
+/** trib_direct_end - end the use of a request's memory; broken: the peer may still
+ * write to it. */
+void trib_direct_end(struct trib_engine *e, struct trib_p2p_request *r, bool broken);
+
+#endif
