@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 bin_PROGRAMS += perf/trib-perf
-noinst_PROGRAMS += perf/elastic perf/estimates
+noinst_PROGRAMS += perf/estimates
 perf_estimates_SOURCES = perf/probes/estimates.c
 perf_estimates_LDADD = libtributary-train.la libtributary.la -lm
-perf_elastic_SOURCES = perf/probes/elastic.c
-perf_elastic_LDADD = libtributary.la
 # Calls the sums of plans, which libtributary hides.
 noinst_PROGRAMS += perf/bounds
 perf_bounds_SOURCES = perf/probes/bounds.c

@@ -3,7 +3,7 @@ check_tests += tests/perf/coll/test_loss tests/perf/coll/test_overlap_bounds tes
 	tests/perf/coll/test_writer tests/perf/common/test_columns tests/perf/common/test_samples \
 	tests/perf/common/test_sizes tests/perf/test_classes tests/perf/test_putargs tests/perf/test_putendpoints \
 	tests/perf/test_putwire tests/perf/test_report tests/perf/test_results
-check_scripts += tests/perf/coll/test_calibrate.sh tests/perf/probes/test_elastic.sh tests/perf/test_agg.sh \
+check_scripts += tests/perf/coll/test_calibrate.sh tests/perf/test_agg.sh \
 	tests/perf/test_bench_interrupted.sh tests/perf/test_bench_service.sh tests/perf/test_bench_tables.sh \
 	tests/perf/test_versus.sh tests/perf/test_codec.sh tests/perf/test_perf_overlap.sh tests/perf/test_perf_report.sh \
 	tests/perf/test_put.sh tests/perf/test_store_pushes.sh tests/perf/test_trib_perf.sh
