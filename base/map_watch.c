@@ -341,18 +341,26 @@ static const char *start(void)
     return why;
 }
 
+static void ignore(uintptr_t begin, uintptr_t end)
+{
+    (void)begin, (void)end;
+}
+
 const char *trib_map_watch_start(trib_map_gone *gone)
 {
     const char *why = NULL;
 
     pthread_once(&once, survive_fork);
     pthread_mutex_lock(&life);
-    assert(!watch.users || watch.gone == gone);
     if (!watch.users) {
         watch.page = (size_t)sysconf(_SC_PAGESIZE);
-        watch.gone = gone;
+        watch.gone = ignore;
         why = start();
     }
+    assert(watch.gone == ignore || !gone || watch.gone == gone);
+    trib_map_lock();
+    watch.gone = gone ? gone : watch.gone;
+    trib_map_unlock();
     watch.users += why == NULL;
     pthread_mutex_unlock(&life);
     return why;

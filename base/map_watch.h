@@ -29,7 +29,7 @@ typedef void trib_map_gone(uintptr_t begin, uintptr_t end);
 /**
  * trib_map_watch_start - start the watch of this process, or use it once more.
  *
- * gone     the same function at each call
+ * gone     the same function at each call; NULL: this user watches nothing
  * returns  NULL, or a clause that says why there is no watch
  * thread   any, without the lock
  */

@@ -15,6 +15,7 @@
 #include "base/cgroup.h"
 #include "base/file.h"
 #include "base/library.h"
+#include "base/map_watch.h"
 #include "base/meminfo.h"
 #include "base/text.h"
 #include "topo/machine.h"
@@ -174,6 +175,19 @@ static void check_library(struct trib_doctor *d, const char *library,
                         "%s cannot be loaded, but there are RDMA devices", library);
 }
 
+/* The cache is off by default, so a kernel without its events is no fault. */
+static void check_cache(struct trib_doctor *d)
+{
+    const char *why = trib_map_watch_start(NULL);
+
+    if (!why)
+        trib_map_watch_stop();
+    trib_report_say(&d->report, OK, "rdma", "", "verbs:cache %s%s",
+                    why ? "would copy memory of malloc: "
+                        : "can register memory of malloc",
+                    why ? why : "");
+}
+
 static void check_rdma(struct trib_doctor *d)
 {
     struct rdma rdma = {.d = d};
@@ -194,6 +208,8 @@ static void check_rdma(struct trib_doctor *d)
     if (!cure) {
         check_library(d, "libibverbs.so.1", "libibverbs1", ports > 0);
         check_library(d, "librdmacm.so.1", "librdmacm1", ports > 0);
+        if (ports > 0)
+            check_cache(d);
     }
     if (!trib_transport_absent("ucx"))
         check_library(d, "libucp.so.0", "libucx0", false);

@@ -115,6 +115,12 @@ info() {
     "$build/tools/trib-info" --transports | tee /dev/stderr | grep -q "^  verbs .*$RXE_DEVICE"
 }
 
+# Long ones are written into the receiver's memory.
+messages() { # MEMORY
+    transport=verbs:cache=1024 ranks 2 "$build/perf/trib-perf" sendrecv --sizes 8,64K,1M --memory "$1" \
+        --iters 5 --warmup 3 --check
+}
+
 by_gids() {
     transport=verbs:connect=gid sums 2 8,64K
 }
@@ -317,6 +323,8 @@ every_test() {
     check "two ranks sum over verbs" ranks 2 "$build/examples/sum"
     check "writes over verbs, checked" put
     check "all-reduce over verbs" sums 2 8,1000,64K,1M
+    check "messages over verbs" messages alloc
+    check "messages over verbs, memory of malloc" messages malloc
     check "all-reduce over verbs, connections by GIDs" by_gids
     check "all-reduce over verbs, no connection manager" no_manager
     check "64 KiB that may be locked: by sockets, with the reason" no_memory

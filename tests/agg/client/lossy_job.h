@@ -56,7 +56,7 @@ struct lossy_job {
     int signal; /* 0: none */
     uint64_t after[2]; /* the first aggregator of each kind kills itself after that many
                         * moves; 0: never */
-    int gives_up_at; /* step in which rank 0 alone loses the aggregators; 0: none */
+    int gives_up_at; /* step in which only rank 0 loses the aggregators; 0: none */
     bool leaves; /* the ranks leave working aggregators for later ones */
     struct shared *shared;
 };

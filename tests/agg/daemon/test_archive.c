@@ -222,8 +222,7 @@ TEST(test_owners)
     rig_close(&rig);
 }
 
-/* A user who gives a job the name of another user's job does not have the operator
- * remove that user's snapshots. */
+/* Two users have jobs of one name. The operator removes the snapshots of one. */
 TEST(test_forget_one_user)
 {
     char say[SAY];

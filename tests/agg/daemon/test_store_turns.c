@@ -158,8 +158,8 @@ static void *walk_and_pause(void *arg)
     return NULL;
 }
 
-/* Threads of two stores, two of which work at a time: a turn never goes to a walk that
- * is behind another one without a turn, because then none would end. */
+/* Two stores have several threads, and two threads may work at once. A walk does not
+ * get a turn while it follows a walk without one: neither would end. */
 TEST(test_walks)
 {
     const struct trib_store_spec spec = {"v", TRIB_F32, STRIPES * TRIB_STORE_STRIPE,
@@ -191,7 +191,7 @@ TEST(test_walks)
 
 static _Atomic bool continued; /* the paused thread has its turn again */
 
-/* Take the only turn and wait for work of the paused thread: a walk behind another. */
+/* Take the only turn and wait for work of the paused thread. */
 static void *block(void *arg)
 {
     struct store *store = arg;

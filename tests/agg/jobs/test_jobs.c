@@ -141,7 +141,7 @@ TEST(test_waits_and_is_admitted)
     trib_jobs_destroy(jobs);
 }
 
-/* Users take turns: the second job of one user is behind the first job of another. */
+/* Users take turns: the first job of a user comes before the second job of another. */
 TEST(test_positions)
 {
     struct trib_jobs *jobs = table(&plain);
@@ -443,7 +443,7 @@ TEST(test_weights_on_a_thread)
     trib_jobs_destroy(jobs);
 }
 
-/* Return the processor time in which the weights of n jobs of one user are read. */
+/* Return the processor time for reading the weights of n jobs of one user. */
 static uint64_t weigh(uint32_t n)
 {
     const struct trib_jobs_opts opts = {

@@ -398,8 +398,7 @@ static struct relay start_relay(void)
     return relay;
 }
 
-/* A user who returns after a long time has saved no credit, and one who used much has
- * no debt. */
+/* A user who returns after a long time has no credit, and no debt. */
 TEST(test_idleness_saves_nothing)
 {
     struct relay relay = start_relay();

@@ -171,6 +171,7 @@ TEST(test_bad_host)
     assert_int_equal(count(&lines, "warn||rdma|", "RDMA packets of 1024"), 1);
     assert_int_equal(count(&lines, "warn||rdma|siw0 is an iWARP device", ""), 1);
     assert_int_equal(count(&lines, "FAIL||rdma|siw0 port 1", ""), 0);
+    assert_int_equal(count(&lines, "ok||rdma|verbs:cache ", ""), 1);
     assert_int_equal(
         count(&lines, "warn||rdma|", "objects: mlx5_0 hca_handle=2 hca_object=max ("),
         1);
