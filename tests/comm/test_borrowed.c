@@ -12,14 +12,9 @@
 #include "tests/harness/fake_pages.h"
 #include "tests/harness/fake_verbs.h"
 
-static void ignore(uintptr_t begin, uintptr_t end)
-{
-    (void)begin, (void)end;
-}
-
 static struct fake_verbs_opts *reset_with_pages(void)
 {
-    const char *why = trib_map_watch_start(ignore);
+    const char *why = trib_map_watch_start(NULL);
     struct fake_verbs_opts *fake = fake_verbs_reset();
 
     if (why)
