@@ -51,7 +51,7 @@ trib_status_t trib_direct_write(struct trib_engine *e, struct trib_p2p_pair *p,
                                      .remote = view.remote,
                                      .remote_off = (size_t)view.origin + r->moved,
                                      .len = left < PIECE ? left : PIECE,
-                                     .quiet = true,
+                                     .imm = trib_mailbox_credits_imm(&p->box),
                                      .signal = true,
                                      .token = TOKEN_FIRST + r->id};
         if (e->failed)
@@ -102,8 +102,6 @@ void trib_direct_end(struct trib_engine *e, struct trib_p2p_request *r, bool bro
 {
     trib_memory_let_go(&e->memories, &r->hold, broken);
     r->lands = false;
-    if (!r->sends)
-        return;
     free(r->place);
     r->place = NULL;
 }

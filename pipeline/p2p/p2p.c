@@ -50,8 +50,7 @@ static bool pull(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
-/* ---- incoming entries
- * ------------------------------------------------------------- */
+/* --- incoming entries --- */
 
 /* Store the location of ANNOUNCE or GRANT; return false if the engine was marked. */
 static bool take_place(struct trib_engine *e, struct trib_p2p_pair *p,

@@ -14,8 +14,6 @@ void trib_p2p_finish(struct trib_engine *e, struct trib_p2p_request *r,
     assert(e->p2p->active > 0);
     e->p2p->active--;
     trib_direct_end(e, r, false);
-    free(r->place);
-    r->place = NULL;
     if (r->then) {
         r->then(e, r, st);
         return;

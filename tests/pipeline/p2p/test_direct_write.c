@@ -88,6 +88,25 @@ TEST(test_memories)
     }
 }
 
+/* Elements that arrive are progress of the receiver, too: it must not time out. */
+TEST(test_progress)
+{
+    enum { MIB = 24 };
+
+    for (int t = 0; t < 2; t++) {
+        struct talk *k = open_talk_of(MIB << 18, transports[t], NULL);
+        int moved = 0;
+        begin(k, 1, 1, false, 0, 3, x_of(k, 1), MIB << 20);
+        begin(k, 0, 0, true, 1, 3, x_of(k, 0), MIB << 20);
+        while (!is_done(k, 1)) {
+            (void)trib_engine_progress(&k->t->side[0].engine);
+            moved += trib_engine_progress(&k->t->side[1].engine);
+        }
+        assert_in_range(moved, MIB, 1000); /* at most 1 MiB at a time */
+        close_talk(k);
+    }
+}
+
 /* Several sends read the same memory, which the first to end does not take away. */
 TEST(test_one_source)
 {
