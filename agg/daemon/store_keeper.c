@@ -26,8 +26,8 @@ enum {
     PAUSES = 3,
     /* Before a last snapshot that failed is tried again; doubles. */
     LAST_PAUSE_MS = 100,
-    LAST_PAUSE_MAX_MS = 3200,
-    LAST_TRIES = 7, /* within about 6 s */
+    LAST_PAUSE_MAX_MS = 800, /* disk_ms counts it as time without progress */
+    LAST_TRIES = 11, /* within about 6 s */
 };
 
 /* Snapshot state of one vector. */
