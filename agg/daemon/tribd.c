@@ -167,11 +167,11 @@ static int serve(struct arguments *args, const struct settings *settings)
     const bool well = server_run(server, &ear);
     trib_log_tell(&log, true);
     if (!well)
-        _exit(1); /* exit() would wait for threads that a disk has stopped */
+        _exit(3); /* exit() would wait for threads that a disk has stopped */
     const bool kept = server_close(server);
     trib_log_tell(&log, true);
     close(ear.fd);
-    return kept ? 0 : 1;
+    return kept ? 0 : 3;
 }
 
 static int tribd_main(int argc, char **argv)

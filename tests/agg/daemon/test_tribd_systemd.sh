@@ -104,8 +104,10 @@ service "moved" run_store
 within 30 status_of moved '.jobs[] | select(.name == "store/store" and .pushes > 20)'
 mv "$dir/snaps" "$dir/away"
 kill "${daemon_pid[moved]}"
-ended moved 1 && said_by moved "its last snapshots failed"
+ended moved 3 && said_by moved "its last snapshots failed"
 result $? "it exits with an error if it cannot write them, and says so"
+grep -q '^RestartPreventExitStatus=.*\<3\>' "${abs_top_srcdir:-.}/agg/daemon/tribd.service.in"
+result $? "then systemd does not start it again after tribctl drain"
 mv "$dir/away" "$dir/snaps"
 NOTIFY_SOCKET=$dir/notify start_daemon hung "snapshots = $dir/snaps" "drain_ms = 200" "disk_ms = 3000" || finish
 service "hung" run_store
@@ -117,7 +119,7 @@ rm -f "$dir/go"
 "$systemd" halt "${daemon_pid[hung]}" workers "$dir/go" >"$dir/halt.log" 2>&1 &
 job_pid[halt]=$!
 within 10 halted && kill "${daemon_pid[hung]}"
-ended hung 1 && said_by hung "cannot stop yet: 1 store waits" && said_by hung "exiting although" &&
+ended hung 3 && said_by hung "cannot stop yet: 1 store waits" && said_by hung "exiting although" &&
     said_by hung "the last snapshots of 1 store are lost"
 result $? "it exits without the last snapshots if the disk hangs, and says so"
 touch "$dir/go"
