@@ -101,8 +101,9 @@ void archive_limit(struct archive *archive, const struct archive_limits *limits)
  * deleted. */
 uint64_t archive_progress_mt(const struct archive *archive);
 
-/** archive_is_writing - return true if a snapshot that has room is being written. */
-bool archive_is_writing(struct archive *archive);
+/** archive_is_writing - return true if a snapshot that has room is being written, or,
+ * with `queued`, a task is queued. */
+bool archive_is_writing(struct archive *archive, bool queued);
 
 /** archive_failed_mt - count a snapshot that failed before it became a task. */
 void archive_failed_mt(struct archive *archive);

@@ -293,11 +293,10 @@ uint64_t archive_progress_mt(const struct archive *a)
     return atomic_load(&a->progress);
 }
 
-bool archive_is_writing(struct archive *a)
+bool archive_is_writing(struct archive *a, bool queued)
 {
-    bool writing = false;
-
     pthread_mutex_lock(&a->mutex);
+    bool writing = queued && a->first;
     for (uint32_t i = 0; i < a->n_threads; i++)
         writing |= a->threads[i].task && a->threads[i].task->admitted;
     pthread_mutex_unlock(&a->mutex);

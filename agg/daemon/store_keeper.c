@@ -484,7 +484,7 @@ bool store_keeper_step(struct store_keeper *keeper, const struct trib_store_tick
 }
 
 /* Write all changes since the last snapshots. Return the lowest status: a shortage,
- * which may pass, is the highest error. */
+ * which may pass, is the highest error, and BUSY if only memory for copies is short. */
 static trib_status_t write_changes(struct store_keeper *keeper)
 {
     struct trib_control_store_snapshot what = {.order = TRIB_CONTROL_SNAPSHOT_TAKE};
@@ -503,17 +503,18 @@ static trib_status_t write_changes(struct store_keeper *keeper)
         if (i == n || (!has_changed(keeper, i) && !is_forgotten(keeper, i)))
             continue;
         trib_error_clear(&kept.err);
-        if (begin(keeper, keeper->opts->ranks, &what, &kept.err) == TRIB_OK)
-            continue;
-        log_failure(keeper, &kept.err);
+        if (begin(keeper, keeper->opts->ranks, &what, &kept.err) != TRIB_OK)
+            log_failure(keeper, &kept.err);
+        if (kept.err.status == TRIB_ERR_NO_RESOURCE)
+            kept.err.status = TRIB_ERR_BUSY;
         worst = kept.err.status < worst ? kept.err.status : worst;
     }
     return worst;
 }
 
-/* Other stores may end now, too, and free their memory and descriptors. A shortage of
- * memory or room counts as a failed try only if no other snapshot is being written: it
- * may hold them, for longer than all tries last if the disk is slow. */
+/* Other stores may end now, too, and free memory and files. A shortage counts as a
+ * failed try unless another snapshot is being written, which may take long, or is just
+ * copied and only memory is short: stores without room make their copies in vain. */
 void store_keeper_last(struct store_keeper *keeper)
 {
     struct archive *archive = keeper->opts->archive;
@@ -525,12 +526,11 @@ void store_keeper_last(struct store_keeper *keeper)
     pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
     for (int i = 0; (st = write_changes(keeper)) != TRIB_OK && i < LAST_TRIES - 1;) {
         const uint64_t progress = archive_progress_mt(archive);
-        nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000,
-                                     .tv_nsec = pause_ms % 1000 * 1000000L},
-                  NULL);
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000L}, NULL);
         pause_ms = trib_min(2 * pause_ms, LAST_PAUSE_MAX_MS);
-        i += st != TRIB_ERR_NO_RESOURCE ||
-             (progress == archive_progress_mt(archive) && !archive_is_writing(archive));
+        i += st < TRIB_ERR_NO_RESOURCE ||
+             (progress == archive_progress_mt(archive) &&
+              !archive_is_writing(archive, st == TRIB_ERR_BUSY));
     }
     pthread_mutex_unlock(&keeper->mutex);
     if (st == TRIB_OK)
