@@ -24,10 +24,9 @@ enum {
     PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
                      * times the last duration */
     PAUSES = 3,
-    /* Before a last snapshot that failed is tried again; doubles. */
-    LAST_PAUSE_MS = 100,
-    LAST_PAUSE_MAX_MS = 800, /* disk_ms counts it as time without progress */
-    LAST_TRIES = 11, /* within about 6 s */
+    LAST_PAUSE_MS = 800, /* between tries of a last snapshot; disk_ms counts it as time
+                          * without progress */
+    LAST_TRIES = 8, /* within about 6 s */
 };
 
 /* Snapshot state of one vector. */
@@ -518,7 +517,6 @@ static trib_status_t write_changes(struct store_keeper *keeper)
 void store_keeper_last(struct store_keeper *keeper)
 {
     struct archive *archive = keeper->opts->archive;
-    int pause_ms = LAST_PAUSE_MS;
     trib_status_t st;
 
     if (!archive || !grow(keeper))
@@ -526,8 +524,7 @@ void store_keeper_last(struct store_keeper *keeper)
     pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
     for (int i = 0; (st = write_changes(keeper)) != TRIB_OK && i < LAST_TRIES - 1;) {
         const uint64_t progress = archive_progress_mt(archive);
-        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000L}, NULL);
-        pause_ms = trib_min(2 * pause_ms, LAST_PAUSE_MAX_MS);
+        nanosleep(&(struct timespec){.tv_nsec = LAST_PAUSE_MS * 1000000L}, NULL);
         i += st < TRIB_ERR_NO_RESOURCE ||
              (progress == archive_progress_mt(archive) &&
               !archive_is_writing(archive, st == TRIB_ERR_BUSY));
