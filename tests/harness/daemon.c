@@ -221,7 +221,7 @@ bool daemon_run(struct daemon_process *d)
     for (int looks = 0; started && !daemon_up(d); looks++) {
         if (daemon_said(d, "no HTTP server"))
             return false;
-        started = looks < 6000;
+        started = looks < 6000 && d->pid > 0; /* it may have ended each time */
         usleep(10000);
     }
     if (!started) {
