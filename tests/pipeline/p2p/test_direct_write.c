@@ -98,7 +98,7 @@ TEST(test_progress)
         int moved = 0;
         begin(k, 1, 1, false, 0, 3, x_of(k, 1), MIB << 20);
         begin(k, 0, 0, true, 1, 3, x_of(k, 0), MIB << 20);
-        while (!is_done(k, 1)) {
+        while (!is_done(k, 0) || !is_done(k, 1)) {
             (void)trib_engine_progress(&k->t->side[0].engine);
             moved += trib_engine_progress(&k->t->side[1].engine);
         }
