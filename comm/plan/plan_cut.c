@@ -333,7 +333,9 @@ trib_status_t trib_plan_cut(struct trib_plan *plan, const trib_desc_t *d)
     /* No checksum covers data that a frame of listed blocks refers to. */
     r->zero_copy = comm->cfg.zero_copy && comm->engine.size > 1 &&
                    !(r->blocks && r->check.sum) && shared_bytes(plan) >= ZERO_COPY_MIN;
-    r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN;
+    /* Without counts, both ranks of an all-to-all know a block's place and length. */
+    r->place = r->zero_copy && !plan->codec && r->total * size >= PLACE_MIN &&
+               (!r->blocks || (r->op.coll == TRIB_ALLTOALL && !r->blocks->local));
     r->stream = r->total * size > comm->cache_bytes;
     r->stream_undo = 2 * r->total * size > comm->cache_bytes;
     return TRIB_OK;

@@ -76,7 +76,7 @@ static void activate(struct trib_engine *e, struct trib_run *run)
         struct trib_neighbor *neighbor = &p->neighbors[i];
         struct trib_link *l = &e->links[neighbor->peer];
         neighbor->advert_out = neighbor->advert_in =
-            run->desc.zero_copy && !run->desc.blocks && (l->mapped || run->desc.place);
+            run->desc.zero_copy && (l->mapped ? !run->desc.blocks : run->desc.place);
         neighbor->peer_send = neighbor->peer_recv = (struct trib_view){.base = NULL};
         for (int lane = 0; lane < TRIB_LANES; lane++) {
             uint32_t advert = lane == TRIB_LANE_UP && neighbor->advert_out;
@@ -190,11 +190,13 @@ static bool send_advert(struct trib_engine *e, struct trib_run *run,
                         struct trib_neighbor *neighbor)
 {
     struct trib_link *l = &e->links[neighbor->peer];
-    const struct trib_advert *advert =
-        l->mapped ? &run->now.advert : &run->now.advert_far;
-    size_t bytes = trib_advert_bytes(advert);
+    struct trib_advert block = run->now.advert_far;
+    const struct trib_advert *advert = l->mapped ? &run->now.advert : &block;
 
     assert(neighbor->advert_out && run->desc.zero_copy);
+    if (run->desc.blocks)
+        trib_run_cut_ref(e, run, neighbor->peer, &block.recv);
+    size_t bytes = trib_advert_bytes(advert);
     if (!trib_link_can_send(l, TRIB_LANE_UP, bytes))
         return false;
     struct trib_entry *entry = trib_link_entry(l, &e->arena, TRIB_LANE_UP);
@@ -232,6 +234,9 @@ static bool take_advert(struct trib_engine *e, struct trib_run *run,
     struct trib_view send = trib_engine_view(e, l, &advert.send), recv = {.base = NULL};
     if (!e->failed)
         recv = trib_engine_view(e, l, &advert.recv);
+    if (!e->failed && run->desc.blocks &&
+        !trib_run_lift_view(e, run, neighbor->peer, &recv))
+        trib_engine_protocol(e, neighbor->peer, "a block of another length");
     if (e->failed)
         return false;
     assert(neighbor->advert_in);

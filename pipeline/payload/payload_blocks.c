@@ -50,12 +50,9 @@ static bool blocks_begin(struct trib_engine *e, struct trib_run *run)
     }
     trib_ref_none(&refs[0]);
     trib_ref_none(&refs[1]);
-    run->now.input_place.region = run->now.recv_place.region = NULL;
-    if (run->desc.zero_copy && b->in_end) {
+    trib_run_open_blocks(e, run);
+    if (run->desc.zero_copy && b->in_end)
         trib_run_open_buffer(e, run, run->now.input, b->in_end * size, &refs[0]);
-        run->now.input_place =
-            trib_memory_place(&e->memories, run->now.input, 0, b->in_end * size);
-    }
     if (run->desc.zero_copy && b->out_end)
         trib_run_open_buffer(e, run, run->now.recv, b->out_end * size, &refs[1]);
     return !e->failed;

@@ -103,6 +103,63 @@ void trib_run_open(struct trib_engine *e, struct trib_run *run)
     run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, first, end);
 }
 
+void trib_run_open_blocks(struct trib_engine *e, struct trib_run *run)
+{
+    const size_t size = run->desc.element, in = run->desc.blocks->in_end * size;
+    const size_t out = run->desc.blocks->out_end * size;
+
+    trib_ref_none(&run->now.advert_far.send);
+    trib_ref_none(&run->now.advert_far.recv);
+    run->now.input_place.region = run->now.recv_place.region = NULL;
+    if (!run->desc.zero_copy)
+        return;
+    if (run->desc.place) {
+        assert(run->now.input != run->now.recv); /* an in-place input was copied */
+        borrow(e, run, true, run->now.recv, (size_t[]){0, out});
+        trib_memory_ref(&e->memories, run->now.recv, 0, out, false,
+                        &run->now.advert_far.recv);
+        run->now.recv_place = trib_memory_place(&e->memories, run->now.recv, 0, out);
+    }
+    borrow(e, run, false, run->now.input, (size_t[]){0, in});
+    if (in)
+        run->now.input_place = trib_memory_place(&e->memories, run->now.input, 0, in);
+}
+
+static const struct trib_block *block_between(const struct trib_engine *e,
+                                              const struct trib_run *run, int from,
+                                              int to)
+{
+    assert(run->desc.op.coll == TRIB_ALLTOALL && run->desc.blocks);
+    return &run->desc.blocks->at[(to - from + e->ranks) % e->ranks];
+}
+
+void trib_run_cut_ref(const struct trib_engine *e, const struct trib_run *run, int peer,
+                      struct trib_ref *ref)
+{
+    const struct trib_block *b = block_between(e, run, peer, e->rank);
+
+    if (!ref->blob.len)
+        return;
+    ref->origin += (int64_t)(b->out * run->desc.element);
+    ref->hi = b->n_out * run->desc.element;
+}
+
+bool trib_run_lift_view(const struct trib_engine *e, const struct trib_run *run,
+                        int peer, struct trib_view *view)
+{
+    const struct trib_block *b = block_between(e, run, e->rank, peer);
+    const size_t first = b->in * run->desc.element;
+
+    if (!view->remote)
+        return true;
+    if (view->lo != 0 || view->hi != b->n_in * run->desc.element)
+        return false;
+    view->origin -= (int64_t)first;
+    view->lo += first;
+    view->hi += first;
+    return true;
+}
+
 /* Report why a peer's buffer is unavailable: the peer died, it named memory that does
  * not exist, or this rank has an error. */
 static void import_failed(struct trib_engine *e, int peer)

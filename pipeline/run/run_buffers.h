@@ -10,6 +10,20 @@
 /** trib_run_open - find the registered buffers and make the adverts for the peers. */
 void trib_run_open(struct trib_engine *e, struct trib_run *run);
 
+/** trib_run_open_blocks - do the same for listed blocks. The advert locates the whole
+ * result. */
+void trib_run_open_blocks(struct trib_engine *e, struct trib_run *run);
+
+/** trib_run_cut_ref - reduce the location of a result to the block that a peer sends in
+ * an all-to-all. */
+void trib_run_cut_ref(const struct trib_engine *e, const struct trib_run *run, int peer,
+                      struct trib_ref *ref);
+
+/** trib_run_lift_view - number the bytes of a peer's block as in this rank's input;
+ * return false if it has another length. An empty view stays. */
+bool trib_run_lift_view(const struct trib_engine *e, const struct trib_run *run,
+                        int peer, struct trib_view *view);
+
 /** trib_run_give_back - return the memory borrowed by trib_run_open; broken: the
  * operation has failed. */
 void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken);

@@ -138,16 +138,41 @@ static int messages_run_often(struct ranks_self *self)
     return 0;
 }
 
+/* Blocks do, too: nothing is copied but the own one. */
+static int all_to_all_often(struct ranks_self *self)
+{
+    const size_t bytes = (size_t)self->size * PART * sizeof(float);
+    float *a = malloc(bytes), *b = malloc(bytes);
+    trib_stats_t before = {.size = sizeof(before)}, after = before;
+
+    for (int round = 0; round < 8; round++) {
+        fill(self, a, (size_t)self->size * PART, round);
+        ranks_ok(self, trib_stats(self->comm, &before));
+        ranks_ok(self, trib_alltoall(self->comm, a, b, PART, TRIB_F32));
+        ranks_ok(self, trib_stats(self->comm, &after));
+        if (round > 4)
+            ranks_assert(self, after.copied_bytes - before.copied_bytes ==
+                                   PART * sizeof(float));
+        for (int r = 0; r < self->size; r++)
+            ranks_assert(self, b[(size_t)r * PART] ==
+                                   value_of(r, round, (size_t)self->rank * PART));
+        ranks_ok(self, trib_barrier(self->comm));
+    }
+    free(a);
+    free(b);
+    return 0;
+}
+
 /* Messages go from malloc memory into malloc memory without slots. */
 TEST(test_messages_of_malloc)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         struct ranks_job job = {.size = 3,
                                 .threads = true,
-                                .fn = messages_run_often,
-                                .config = i ? "transport=verbs:qps=2,cache=1024;"
-                                            : "transport=verbs:cache=1024"};
-        reset_with_pages()->devices = i > 1 ? 2 : 1;
+                                .fn = i < 3 ? messages_run_often : all_to_all_often,
+                                .config = i % 3 ? "transport=verbs:qps=2,cache=1024;"
+                                                : "transport=verbs:cache=1024"};
+        reset_with_pages()->devices = i % 3 > 1 ? 2 : 1;
         assert_int_equal(ranks_run(&job), 0);
     }
 }
@@ -175,6 +200,17 @@ static void each_collective(struct ranks_self *self, float *a, float *b, int rou
     for (size_t i = 0; i < all; i++)
         ranks_assert(self, b[i] == value_of(1, round, i));
     (void)messages(self, a, b, round);
+    fill(self, a, all, round);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        float *result = in_place ? a : b;
+        ranks_ok(self, trib_alltoall(c, in_place ? NULL : a, result, PART, TRIB_F32));
+        for (int r = 0; r < self->size; r++)
+            for (size_t i = 0; i < PART; i++)
+                ranks_assert(self,
+                             result[(size_t)r * PART + i] ==
+                                 value_of(r, round, (size_t)self->rank * PART + i));
+    }
+    fill(self, a, all, round);
     float *sums = self->rank ? NULL : b;
     ranks_ok(self, trib_reduce(c, a, sums, all, TRIB_F32, TRIB_SUM, 0));
     if (self->rank == 0)

@@ -26,7 +26,7 @@ enum {
     OTHER = 777,
 };
 
-enum kind { REDUCE, BROADCAST, ALLGATHER, MESSAGE, KINDS };
+enum kind { REDUCE, BROADCAST, ALLGATHER, ALLTOALL, MESSAGE, KINDS };
 
 struct late {
     enum kind kind;
@@ -55,6 +55,8 @@ static trib_status_t run(struct ranks_self *self, enum kind kind, float *in, flo
                : self->rank == LATE
                    ? trib_recv(self->comm, out, COUNT, TRIB_F32, LAST, 1)
                    : TRIB_OK;
+    case ALLTOALL:
+        return trib_alltoall(self->comm, in, out, COUNT / RANKS, TRIB_F32);
     default:
         return trib_allgather(self->comm, in, out, COUNT / RANKS, TRIB_F32);
     }

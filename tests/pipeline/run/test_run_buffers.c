@@ -81,6 +81,43 @@ TEST(test_blocks)
     engines_close(t);
 }
 
+/* A peer of an all-to-all gets the location of its own block, and must send one of the
+ * length that this rank sends. */
+TEST(test_block_of_a_peer)
+{
+    struct engines *t = engines_two("shm+nomap", true);
+    struct trib_engine *e = &t->side[1].engine;
+    struct trib_run *run = &t->side[1].run;
+    struct trib_block at[2] = {{.n_in = 7, .n_out = 7, .in = 12, .out = 9},
+                               {.n_in = 5, .n_out = 6, .in = 2, .out = 3}};
+    struct trib_blocks blocks = {.at = at};
+    struct trib_ref ref = {.origin = 100, .hi = 1000, .blob = {.len = 8}};
+    const struct trib_ref none = {.origin = 100, .hi = 1000};
+    struct trib_view view = {.remote = (struct trib_remote *)&blocks, .origin = 40};
+
+    run->desc.op.coll = TRIB_ALLTOALL;
+    run->desc.blocks = &blocks;
+    trib_run_cut_ref(e, run, 0, &ref);
+    assert_true(ref.origin == 100 + 3 * 4 && ref.lo == 0 && ref.hi == 6 * 4);
+    ref = none;
+    trib_run_cut_ref(e, run, 0, &ref);
+    assert_true(ref.origin == 100 && ref.hi == 1000);
+    for (uint64_t hi = 0; hi < 50; hi++) {
+        view.lo = hi % 3 == 1;
+        view.hi = hi;
+        if (hi != 5 * 4 || view.lo)
+            assert_false(trib_run_lift_view(e, run, 0, &view));
+    }
+    view.lo = 0;
+    view.hi = 5 * 4;
+    assert_true(trib_run_lift_view(e, run, 0, &view));
+    assert_true(view.origin == 40 - 2 * 4 && view.lo == 2 * 4 && view.hi == 7 * 4);
+    view = (struct trib_view){.hi = 9};
+    assert_true(trib_run_lift_view(e, run, 0, &view) && view.hi == 9);
+    run->desc.blocks = NULL;
+    engines_close(t);
+}
+
 /* Rank 0 sends false values about its buffers; rank 1 must reject them. */
 static void lie_low(struct trib_advert *o)
 {
