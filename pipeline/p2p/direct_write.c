@@ -8,8 +8,8 @@
 
 enum {
     DIRECT_MIN = 131072, /* bytes: registering less costs as much as copying */
-    PIECE = 262144,
-    PIECES = 4, /* in flight to a peer: others send to it, too */
+    PART = 65536, /* with an entry each, which the receiver credits: other messages to
+                   * it do not wait for long */
 };
 
 /* Tokens of these writes: this one plus the number of the request. */
@@ -28,51 +28,41 @@ bool trib_direct_offer(struct trib_engine *e, const struct trib_p2p_pair *p,
     return r->lands;
 }
 
-bool trib_direct_begin(struct trib_engine *e, struct trib_p2p_request *r)
+void trib_direct_begin(struct trib_engine *e, struct trib_p2p_request *r)
 {
     assert(r->sends && r->place);
-    if (trib_memory_hold(&e->memories, r->buffer, r->bytes, NULL, &r->hold))
-        return true;
-    trib_direct_end(e, r, false);
-    return false;
+    if (!trib_memory_hold(&e->memories, r->buffer, r->bytes, NULL, &r->hold))
+        trib_direct_end(e, r, false);
 }
 
 trib_status_t trib_direct_write(struct trib_engine *e, struct trib_p2p_pair *p,
-                                struct trib_p2p_request *r)
+                                struct trib_p2p_request *r, size_t *n_out)
 {
-    struct trib_link *l = p->box.link;
+    const struct trib_view view = trib_engine_view(e, p->box.link, r->place);
+    const size_t left = r->bytes - r->moved;
+    struct trib_transport *t = p->box.link->transport;
+    const struct trib_write w = {.local = r->hold.place.region,
+                                 .local_off = (size_t)r->hold.place.origin + r->moved,
+                                 .remote = view.remote,
+                                 .remote_off = (size_t)view.origin + r->moved,
+                                 .len = left < PART ? left : PART,
+                                 .quiet = true,
+                                 .signal = true,
+                                 .token = TOKEN_FIRST + r->id};
 
-    while (r->moved < r->bytes) {
-        const struct trib_view view = trib_engine_view(e, l, r->place);
-        const size_t left = r->bytes - r->moved;
-        const struct trib_write w = {.local = r->hold.place.region,
-                                     .local_off =
-                                         (size_t)r->hold.place.origin + r->moved,
-                                     .remote = view.remote,
-                                     .remote_off = (size_t)view.origin + r->moved,
-                                     .len = left < PIECE ? left : PIECE,
-                                     .imm = trib_mailbox_credits_imm(&p->box),
-                                     .signal = true,
-                                     .token = TOKEN_FIRST + r->id};
-        if (e->failed)
-            return (trib_status_t)e->failed;
-        if (!view.remote)
-            return TRIB_ERR_UNSUPPORTED;
-        const trib_status_t st =
-            l->n_direct < PIECES ? l->transport->ops->write(l->transport, p->peer, &w)
-                                 : TRIB_ERR_NO_RESOURCE;
-        if (st == TRIB_ERR_NO_RESOURCE || st == TRIB_ERR_PEER_LOST)
-            return TRIB_INPROGRESS;
-        if (st != TRIB_OK) {
-            trib_error_clear(e->err);
-            return TRIB_ERR_UNSUPPORTED;
-        }
-        l->n_direct++;
-        r->n_direct++;
-        r->moved += w.len;
-        e->stats.wire_bytes += w.len;
+    assert(left > 0);
+    if (e->failed)
+        return (trib_status_t)e->failed;
+    const trib_status_t st =
+        view.remote ? t->ops->write(t, p->peer, &w) : TRIB_ERR_UNSUPPORTED;
+    if (st != TRIB_OK && st != TRIB_ERR_NO_RESOURCE && st != TRIB_ERR_PEER_LOST) {
+        trib_error_clear(e->err);
+        return TRIB_ERR_UNSUPPORTED;
     }
-    return TRIB_OK;
+    p->box.link->n_direct += st == TRIB_OK;
+    r->n_direct += st == TRIB_OK;
+    *n_out = w.len;
+    return st;
 }
 
 static bool counts(struct trib_p2p_queue *q, uint32_t id)
@@ -92,9 +82,8 @@ bool trib_direct_written(struct trib_p2p_pair *p, uint64_t token)
     if (token < TOKEN_FIRST)
         return false;
     p->box.link->n_direct -= p->box.link->n_direct > 0;
-    /* A send that fell back to slots streams. After a failure there may be none. */
-    (void)(counts(&p->writing, id) || counts(&p->flying, id) ||
-           counts(&p->streaming, id));
+    if (!counts(&p->streaming, id)) /* after a failure there may be none */
+        (void)counts(&p->flying, id);
     return true;
 }
 

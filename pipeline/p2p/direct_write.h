@@ -3,7 +3,8 @@
  * A long message between ranks without load/store reach that its sender writes into the
  * receiver's memory, without slots and copies.
  *
- * The receiver names its memory in GRANT. It takes the memory back only when the last
+ * The receiver names its memory in GRANT. An entry without payload follows each part.
+ * It takes the memory back only when the last
  * entry has arrived, or after a failure, when its peer has failed, too, or was cut off.
  * If either memory is not registered and cannot be borrowed (trib_memory_borrow), the
  * elements go through slots.
@@ -18,19 +19,19 @@
 bool trib_direct_offer(struct trib_engine *e, const struct trib_p2p_pair *p,
                        struct trib_p2p_request *r, struct trib_ref *out);
 
-/** trib_direct_begin - prepare the memory of a send to r->place; return false, without
- * the place, if its elements must go through slots. */
-bool trib_direct_begin(struct trib_engine *e, struct trib_p2p_request *r);
+/** trib_direct_begin - prepare the memory of a send to r->place, or drop the place if
+ * its elements must go through slots. */
+void trib_direct_begin(struct trib_engine *e, struct trib_p2p_request *r);
 
 /**
- * trib_direct_write - write pieces of a send to r->place.
+ * trib_direct_write - write the next part of a send to r->place; its entry must follow.
  *
- * returns  TRIB_OK: all are posted, the last entry must follow; TRIB_INPROGRESS;
- *          TRIB_ERR_UNSUPPORTED: all elements must go through slots; another error: the
- *          engine is marked
+ * n_out    bytes of the part
+ * returns  TRIB_ERR_UNSUPPORTED: the rest must go through slots; another error: try
+ *          again, or the engine is marked
  */
 trib_status_t trib_direct_write(struct trib_engine *e, struct trib_p2p_pair *p,
-                                struct trib_p2p_request *r);
+                                struct trib_p2p_request *r, size_t *n_out);
 
 /** trib_direct_written - handle the completion of a write; false: not one of these. */
 bool trib_direct_written(struct trib_p2p_pair *p, uint64_t token);

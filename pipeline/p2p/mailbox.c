@@ -215,12 +215,6 @@ void trib_mailbox_release(struct trib_mailbox *m)
     m->taken++;
 }
 
-uint32_t trib_mailbox_credits_imm(const struct trib_mailbox *m)
-{
-    return (uint32_t)TRIB_LINK_MESSAGE_CREDITS << 24 |
-           (m->consumed & COUNT_MASK) << COUNT_BITS | (m->taken & COUNT_MASK);
-}
-
 /* Half a window at a time is enough: a waiting sender has a whole window in flight. */
 static bool is_due(const struct trib_mailbox *m)
 {
@@ -241,7 +235,9 @@ void trib_mailbox_pay(struct trib_mailbox *m)
         atomic_store_explicit(&c->released, m->taken, memory_order_release);
         t->ops->wake(t, m->link->peer);
     } else {
-        const struct trib_write w = {.imm = trib_mailbox_credits_imm(m)};
+        const struct trib_write w = {.imm = (uint32_t)TRIB_LINK_MESSAGE_CREDITS << 24 |
+                                            (m->consumed & COUNT_MASK) << COUNT_BITS |
+                                            (m->taken & COUNT_MASK)};
         if (t->ops->write(t, m->link->peer, &w) != TRIB_OK)
             return;
     }

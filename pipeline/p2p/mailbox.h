@@ -94,9 +94,6 @@ const struct trib_message *trib_mailbox_peek(struct trib_mailbox *m,
 /** trib_mailbox_release - release the slot of that entry. */
 void trib_mailbox_release(struct trib_mailbox *m);
 
-/** trib_mailbox_credits_imm - return an immediate with all credits so far. */
-uint32_t trib_mailbox_credits_imm(const struct trib_mailbox *m);
-
 /** trib_mailbox_pay - return credits, if there are enough of them. */
 void trib_mailbox_pay(struct trib_mailbox *m);
 

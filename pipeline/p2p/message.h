@@ -11,8 +11,8 @@
  * receiver reads them from there and answers TAKEN. If it cannot, or no location was
  * named, it answers GRANT, and the elements follow as DATA, straight into the
  * receiver's buffer. GRANT may name the location of that buffer: the sender may then
- * write them there, and ends with a DATA without payload whose count is their number of
- * bytes.
+ * write them there in parts. A DATA without payload follows each, whose count is the
+ * number of bytes up to its end.
  */
 #ifndef PIPELINE_P2P_MESSAGE_H
 #define PIPELINE_P2P_MESSAGE_H
@@ -49,7 +49,7 @@ struct trib_message {
     uint32_t send_id; /* ANNOUNCE, GRANT, TAKEN: the sender's number of the message */
     uint32_t recv_id; /* GRANT, DATA: the receiver's number */
     uint64_t count; /* elements; GRANT: with a location; DATA: bytes of the message
-                     * before this part */
+                     * before this part; without a payload, up to its end */
     uint32_t bytes; /* size of the payload; for ANNOUNCE and GRANT a reference
                      * (pipeline/link/advert.h), or 0 */
     uint32_t check; /* CRC-32C of all fields before it and of the payload; 0 without

@@ -166,8 +166,9 @@ static void take_grant(struct trib_engine *e, struct trib_p2p_pair *p,
     } else if (!r->bytes) {
         trib_p2p_finish(e, r, TRIB_OK);
     } else {
-        trib_p2p_append(place && trib_direct_begin(e, r) ? &p->writing : &p->streaming,
-                        r);
+        if (place)
+            trib_direct_begin(e, r);
+        trib_p2p_append(&p->streaming, r);
     }
 }
 
@@ -180,17 +181,16 @@ static void take_data(struct trib_engine *e, struct trib_p2p_pair *p,
         trib_engine_protocol(e, p->peer, "elements without a receive");
         return;
     }
-    const bool landed = !m->bytes && r->lands && !r->moved && m->count == r->bytes;
-    const bool fits =
-        landed || (m->bytes && m->count == r->moved && m->bytes <= r->bytes - r->moved);
-    if (landed) {
-        r->moved = r->bytes;
-        e->stats.received_bytes += r->bytes;
-        e->stats.received_dense_bytes += r->bytes;
+    const bool landed = !m->bytes && r->lands;
+    const size_t n = landed ? m->count - r->moved : m->bytes;
+    const bool fits = n && n <= r->bytes - r->moved && (landed || m->count == r->moved);
+    if (fits && landed) {
+        e->stats.received_bytes += n;
+        e->stats.received_dense_bytes += n;
     } else if (fits) {
-        trib_p2p_copy(e, r->buffer + r->moved, payload, m->bytes);
-        r->moved += m->bytes;
+        trib_p2p_copy(e, r->buffer + r->moved, payload, n);
     }
+    r->moved += fits ? n : 0;
     if (fits && r->moved == r->bytes) {
         trib_p2p_finish(e, r, TRIB_OK);
         return;
@@ -411,8 +411,8 @@ void trib_p2p_end(struct trib_engine *e)
     const uint64_t until = trib_engine_quiet_by(e);
     for (struct trib_p2p_pair *p = trib_p2p_of(e)->list; p; p = p->next) {
         struct trib_p2p_queue *const queues[] = {
-            &p->fresh,  &p->announced, &p->streaming, &p->writing, &p->flying,
-            &p->posted, &p->granting,  &p->receiving, &p->pulling, &p->taken};
+            &p->fresh,    &p->announced, &p->streaming, &p->flying, &p->posted,
+            &p->granting, &p->receiving, &p->pulling,   &p->taken};
         const bool broken = is_written(p) && !trib_engine_await_peer(e, p->peer, until);
         for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
             end_queue(e, queues[i], broken);

@@ -14,8 +14,8 @@
 static const struct trib_p2p_request *oldest(const struct trib_p2p_pair *p)
 {
     const struct trib_p2p_queue *const queues[] = {
-        &p->receiving, &p->pulling,   &p->posted,  &p->granting, &p->taken,
-        &p->streaming, &p->announced, &p->writing, &p->fresh,    &p->flying};
+        &p->receiving, &p->pulling,   &p->posted, &p->granting, &p->taken,
+        &p->streaming, &p->announced, &p->fresh,  &p->flying};
 
     for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
         if (queues[i]->head)

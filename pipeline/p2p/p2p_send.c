@@ -155,23 +155,34 @@ static bool put_grant(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
+/* Send a part of a message: write it into the receiver's memory, or copy it. */
 static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
 {
     struct trib_p2p_request *r = trib_p2p_pop(&p->streaming);
+    size_t n = 0;
 
     if (!r)
         return false;
+    const trib_status_t st =
+        r->place ? trib_direct_write(e, p, r, &n) : TRIB_ERR_UNSUPPORTED;
+    if (st != TRIB_OK && st != TRIB_ERR_UNSUPPORTED) {
+        trib_p2p_append(&p->streaming, r);
+        return false;
+    }
+    const bool copies = st != TRIB_OK;
     const size_t left = r->bytes - r->moved;
-    const size_t n = left < p->box.slot_bytes ? left : p->box.slot_bytes;
+    if (copies)
+        n = left < p->box.slot_bytes ? left : p->box.slot_bytes;
     const struct trib_message m = {.kind = TRIB_MESSAGE_DATA,
                                    .dtype = (uint8_t)r->dtype,
                                    .tag = r->tag,
                                    .recv_id = r->peer_id,
-                                   .count = r->moved,
-                                   .bytes = (uint32_t)n};
+                                   .count = r->moved + (copies ? 0 : n),
+                                   .bytes = copies ? (uint32_t)n : 0};
     assert(n > 0);
     put(e, p, &m, r->buffer + r->moved);
     trib_p2p_count(e, n);
+    e->stats.wire_bytes += copies ? 0 : n;
     r->moved += n;
     if (r->moved == r->bytes)
         all_sent(e, p, r);
@@ -180,37 +191,10 @@ static bool put_data(struct trib_engine *e, struct trib_p2p_pair *p)
     return true;
 }
 
-/* Continue the oldest message that is written into its receiver's memory. */
-static bool write_direct(struct trib_engine *e, struct trib_p2p_pair *p)
-{
-    struct trib_p2p_request *r = p->writing.head;
-    const size_t before = r ? r->moved : 0;
-
-    if (!r || e->failed)
-        return false;
-    const trib_status_t st = trib_direct_write(e, p, r);
-    if (st == TRIB_ERR_UNSUPPORTED) {
-        r->moved = 0;
-        trib_p2p_append(&p->streaming, trib_p2p_pop(&p->writing));
-        return true;
-    }
-    if (st != TRIB_OK || !trib_mailbox_has_room(&p->box))
-        return r->moved != before;
-    const struct trib_message m = {.kind = TRIB_MESSAGE_DATA,
-                                   .dtype = (uint8_t)r->dtype,
-                                   .tag = r->tag,
-                                   .recv_id = r->peer_id,
-                                   .count = r->bytes};
-    put(e, p, &m, NULL);
-    trib_p2p_count(e, r->bytes);
-    all_sent(e, p, trib_p2p_pop(&p->writing));
-    return true;
-}
-
 static bool has_to_push(const struct trib_p2p_pair *p)
 {
     return p->fresh.head || p->taken.head || p->granting.head || p->streaming.head ||
-           p->writing.head || p->flying.head || p->box.unposted;
+           p->flying.head || p->box.unposted;
 }
 
 bool trib_p2p_push(struct trib_engine *e, struct trib_p2p_pair *p)
@@ -223,8 +207,6 @@ bool trib_p2p_push(struct trib_engine *e, struct trib_p2p_pair *p)
         return false;
     while (trib_mailbox_has_room(&p->box) &&
            (put_taken(e, p) || put_grant(e, p) || put_fresh(e, p) || put_data(e, p)))
-        moved = true;
-    while (write_direct(e, p))
         moved = true;
     while (p->flying.head && !p->flying.head->n_direct &&
            (int32_t)(p->box.written - p->flying.head->last_entry) >= 0) {

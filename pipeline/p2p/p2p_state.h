@@ -19,8 +19,6 @@ struct trib_p2p_pair {
     struct trib_p2p_queue fresh; /* sends not yet known to the peer */
     struct trib_p2p_queue announced; /* sends that wait for their receive */
     struct trib_p2p_queue streaming; /* sends in progress, in rotation */
-    struct trib_p2p_queue
-        writing; /* sends written into the receiver's memory, in turn */
     struct trib_p2p_queue flying; /* sends whose entries the transport may still read */
     struct trib_p2p_queue posted; /* receives that wait for their message */
     struct trib_p2p_queue granting; /* receives whose GRANT is unsent */

@@ -99,7 +99,7 @@ static void *take(size_t bytes, void *at)
 }
 
 /* A message to the next rank, from a, and one from the previous rank, into b; return
- * the number of entries of both that this rank sent. */
+ * how many bytes of both this rank copied. */
 static uint64_t messages(struct ranks_self *self, float *a, float *b, int round)
 {
     const size_t all = (size_t)self->size * PART;
@@ -119,7 +119,7 @@ static uint64_t messages(struct ranks_self *self, float *a, float *b, int round)
     ranks_ok(self, trib_stats(self->comm, &after));
     for (size_t i = 0; i < all; i++)
         ranks_assert(self, b[i] == value_of(previous, round, i));
-    return after.messages - before.messages;
+    return after.copied_bytes - before.copied_bytes;
 }
 
 static int messages_run_often(struct ranks_self *self)
@@ -128,9 +128,9 @@ static int messages_run_often(struct ranks_self *self)
     float *a = malloc(bytes), *b = malloc(bytes);
 
     for (int round = 0; round < 8; round++) {
-        const uint64_t sent = messages(self, a, b, round);
-        if (round > 4) /* announced, granted, written */
-            ranks_assert(self, sent == 3);
+        const uint64_t copied = messages(self, a, b, round);
+        if (round > 4) /* the location in GRANT */
+            ranks_assert(self, copied < 1000);
         ranks_ok(self, trib_barrier(self->comm));
     }
     free(a);
