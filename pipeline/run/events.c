@@ -219,7 +219,8 @@ bool trib_engine_await_peer(struct trib_engine *e, int peer, uint64_t until)
 
 bool trib_engine_await_quiet(struct trib_engine *e, const struct trib_run *run)
 {
-    bool quiet = run->now.borrowed[1] || run->now.recv_place.region;
+    /* Not recv_place: peers write into memory that is itself copied out of, too. */
+    bool quiet = run->now.borrowed[1] || run->now.advert_far.recv.blob.len;
 
     trib_engine_recall(e);
     const uint64_t until = trib_engine_quiet_by(e);

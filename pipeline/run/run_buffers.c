@@ -51,6 +51,7 @@ void trib_run_give_back(struct trib_engine *e, struct trib_run *run, bool broken
     }
     /* A later start that fails in the queue has opened nothing. */
     run->now.input_place.region = run->now.recv_place.region = NULL;
+    trib_ref_none(&run->now.advert_far.recv);
 }
 
 void trib_run_open(struct trib_engine *e, struct trib_run *run)

@@ -118,6 +118,29 @@ TEST(test_block_of_a_peer)
     engines_close(t);
 }
 
+/* Peers still write into memory that its own transport cannot read: a failed operation
+ * waits for them. */
+TEST(test_waits_for_writes)
+{
+    struct engines *t = engines_two("shm+nomap", true);
+    struct engine_side *s = &t->side[1];
+    struct trib_engine *e = &s->engine;
+
+    for (int i = 0; i < 2; i++)
+        t->side[i].run.desc.place = true;
+    trib_memory_copy(&e->memories, trib_memory_place(&e->memories, s->y, 0, 4).region);
+    engines_start(t);
+    (void)trib_engine_progress(e);
+    assert_true(e->links[0].connected && !e->failed);
+    opened(&s->run.now.advert_far.recv, true, 0, ENGINES_COUNT * sizeof(float));
+    assert_null(s->run.now.recv_place.region);
+    trib_engine_mark(e, TRIB_ERR_TIMEOUT, "a test");
+    assert_false(trib_engine_await_quiet(e, &s->run));
+    trib_engine_fail(&t->side[0].engine, TRIB_ERR_TIMEOUT, "a test");
+    assert_true(trib_engine_await_quiet(e, &s->run));
+    engines_close(t);
+}
+
 /* Rank 0 sends false values about its buffers; rank 1 must reject them. */
 static void lie_low(struct trib_advert *o)
 {
