@@ -6,6 +6,7 @@
 
 #include "bindings/mpi/call_report.h"
 #include "bindings/mpi/failure_class.h"
+#include "bindings/mpi/idle_progress.h"
 
 static double now(void)
 {
@@ -84,7 +85,7 @@ int tmpi_done_by_library(struct tmpi_call *call, trib_status_t status)
 {
     if (status == TRIB_OK)
         status = count(call, TMPI_LIBRARY);
-    __atomic_store_n(&tmpi_module.behind, true, __ATOMIC_RELAXED);
+    tmpi_idle_put_off();
     tmpi_inside--;
     return status == TRIB_OK ? MPI_SUCCESS : tmpi_failed(call->a, status);
 }

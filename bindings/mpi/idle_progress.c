@@ -2,6 +2,7 @@
 #include "bindings/mpi/idle_progress.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 
 #include "bindings/mpi/module.h"
 #include "bindings/mpi/next.h"
@@ -32,14 +33,19 @@ int tmpi_idle(void *arg)
     return 0;
 }
 
+void tmpi_idle_put_off(void)
+{
+    atomic_store_explicit(&tmpi_module.owes_progress, true, memory_order_relaxed);
+}
+
 bool tmpi_idle_catch_up(int *turns)
 {
     enum { ENOUGH = 8 }; /* MPI may take one message at a time, and not each time */
 
-    if (!__atomic_load_n(&tmpi_module.behind, __ATOMIC_RELAXED))
+    if (!atomic_load_explicit(&tmpi_module.owes_progress, memory_order_relaxed))
         return false;
     if (++*turns > ENOUGH) {
-        __atomic_store_n(&tmpi_module.behind, false, __ATOMIC_RELAXED);
+        atomic_store_explicit(&tmpi_module.owes_progress, false, memory_order_relaxed);
         return false;
     }
     tmpi_idle(NULL);

@@ -12,12 +12,15 @@ void tmpi_idle_begin(void);
 /** tmpi_idle - drive MPI's progress once; for trib_opts_t.idle. */
 int tmpi_idle(void *arg);
 
+/** tmpi_idle_put_off - note that a collective of the library ran instead of MPI's. */
+void tmpi_idle_put_off(void);
+
 /**
  * tmpi_idle_catch_up - drive MPI's progress if a collective of the library has ended
  * and no test has failed since; return true if the caller must test again.
  *
- * MPI's own collectives take all messages that have arrived; those of the library need
- * not. But programs receive, after a barrier, until a probe finds no message.
+ * MPI's collectives also receive messages that have arrived; the library's may not. Yet
+ * programs rely on it: after a barrier they receive until a probe finds no message.
  * turns    of this caller, at first 0
  */
 bool tmpi_idle_catch_up(int *turns);

@@ -16,7 +16,7 @@ struct tmpi_module {
     /* Bit per enum tmpi_kind: the module intercepts such calls; 0 unless it runs. */
     uint32_t intercepted;
     bool threads; /* MPI_THREAD_MULTIPLE */
-    bool behind; /* see tmpi_idle_catch_up */
+    _Atomic bool owes_progress; /* to MPI: tmpi_idle_catch_up */
     int keyval;
     /* Drives MPI's progress: no message is ever sent on it. */
     MPI_Comm progress_comm;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "bindings/mpi/failure_class.h"
+#include "bindings/mpi/idle_progress.h"
 #include "bindings/mpi/next.h"
 #include "bindings/mpi/request_error.h"
 
@@ -53,7 +54,7 @@ static bool ends(struct tmpi_pending *p)
     else if (st != TRIB_OK)
         p->code = tmpi_failure_code(p->a, st);
     trib_request_free(p->request);
-    __atomic_store_n(&tmpi_module.behind, true, __ATOMIC_RELAXED);
+    tmpi_idle_put_off();
     tmpi_attached_release(p->a);
     if (p->owns_type)
         tmpi_next.Type_free(&p->packed.type);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a sender sends at once, and what waits for the receiver. */
+/* Short messages are sent at once, up to a limit; a long one waits for its receive. */
 #include "tests/pipeline/p2p/talk.h"
 
 static const char *const transports[] = {"shm", "shm+nomap"};
