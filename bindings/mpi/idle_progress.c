@@ -44,11 +44,13 @@ bool tmpi_idle_catch_up(int *turns)
 
     if (!atomic_load_explicit(&tmpi_module.owes_progress, memory_order_relaxed))
         return false;
-    if (++*turns > ENOUGH) {
+    *turns = *turns ? 2 * *turns : 1;
+    if (*turns > ENOUGH) {
         atomic_store_explicit(&tmpi_module.owes_progress, false, memory_order_relaxed);
         return false;
     }
-    tmpi_idle(NULL);
+    for (int i = 0; i < *turns; i++)
+        tmpi_idle(NULL);
     return true;
 }
 

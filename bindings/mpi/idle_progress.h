@@ -21,7 +21,7 @@ void tmpi_idle_put_off(void);
  *
  * MPI's collectives also receive messages that have arrived; the library's may not. Yet
  * programs rely on it: after a barrier they receive until a probe finds no message.
- * turns    of this caller, at first 0
+ * turns    of this caller, at first 0; doubled by each call, since tests may be slow
  */
 bool tmpi_idle_catch_up(int *turns);
 
