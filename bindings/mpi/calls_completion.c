@@ -127,8 +127,9 @@ TEST(Request_get_status, (MPI_Request request, int *done, MPI_Status *status), T
 TMPI_ENTRY(Request_get_status, (MPI_Request request, int *done, MPI_Status *status),
            TEST_ONE, SEEN(test_Request_get_status TEST_ONE, &(const int){1}, status))
 
-/* Added in MPI 4.1. Headers of an earlier MPI do not declare them, but the program may
+/* Added in MPI 4. Headers of an earlier MPI do not declare them, but the program may
  * run with a later MPI. */
+#define PART (MPI_Request request, int part, int *done)
 #define ALL_LATER \
     (int count, const MPI_Request *requests, int *done, MPI_Status *statuses)
 #define ANY_LATER \
@@ -143,6 +144,8 @@ int MPI_Request_get_status_any ANY_LATER;
 int PMPI_Request_get_status_any ANY_LATER;
 int MPI_Request_get_status_some SOME_LATER;
 int PMPI_Request_get_status_some SOME_LATER;
+int MPI_Parrived PART;
+int PMPI_Parrived PART;
 
 TEST(Request_get_status_all, ALL_LATER, TEST_ALL)
 TEST(Request_get_status_any, ANY_LATER, TEST_ANY)
@@ -153,6 +156,9 @@ TMPI_LATER(Request_get_status_any, ANY_LATER, TEST_ANY,
            SEEN(test_Request_get_status_any TEST_ANY, &(const int){1}, status))
 TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
            SEEN(test_Request_get_status_some SOME, done, statuses))
+
+TEST(Parrived, PART, (request, part, done))
+TMPI_LATER(Parrived, PART, (request, part, done), test_Parrived(request, part, done))
 
 #define WINDOW_TEST (MPI_Win window, int *done)
 #define PROBE (int source, int tag, MPI_Comm comm, int *done, MPI_Status *status)
@@ -166,6 +172,27 @@ TMPI_LATER(Request_get_status_some, SOME_LATER, SOME,
 TESTS(Win_test, WINDOW_TEST, (window, done))
 TESTS(Iprobe, PROBE, (source, tag, comm, done, status))
 TESTS(Improbe, MPROBE, (source, tag, comm, done, message, status))
+
+/* A receive whose message was sent before a collective can no longer be cancelled. */
+TMPI_ENTRY(Cancel, (MPI_Request * request), (request),
+           (tmpi_idle_settle(), tmpi_next.Cancel(request)))
+
+#ifdef OPEN_MPI
+/* The space of a buffered message that was received before a collective is free then.
+ * Open MPI releases it only in its progress, and otherwise fails; MPICH releases it on
+ * demand. MPI_Start is not affected: in Open MPI, long persistent buffered sends repeat
+ * old data. */
+#define SEND \
+    (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm)
+#define SENT (data, n, type, to, tag, comm)
+#define ISEND \
+    (const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, \
+     MPI_Request *request)
+#define ISENT (data, n, type, to, tag, comm, request)
+
+TMPI_ENTRY(Bsend, SEND, SENT, (tmpi_idle_settle(), tmpi_next.Bsend SENT))
+TMPI_ENTRY(Ibsend, ISEND, ISENT, (tmpi_idle_settle(), tmpi_next.Ibsend ISENT))
+#endif
 
 #ifndef OPEN_MPI
 /* MPICH extensions that programs use for polling. A stream is an integer handle. */

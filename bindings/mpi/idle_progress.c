@@ -54,6 +54,14 @@ bool tmpi_idle_catch_up(int *turns)
     return true;
 }
 
+void tmpi_idle_settle(void)
+{
+    int turns = 0;
+
+    while (tmpi_idle_catch_up(&turns)) {
+    }
+}
+
 void tmpi_idle_end(void)
 {
     if (tmpi_module.progress_comm != MPI_COMM_NULL)

@@ -25,6 +25,9 @@ void tmpi_idle_put_off(void);
  */
 bool tmpi_idle_catch_up(int *turns);
 
+/** tmpi_idle_settle - catch up before a call that depends on arrived messages. */
+void tmpi_idle_settle(void);
+
 /** tmpi_idle_end - clean up, before MPI_Finalize. */
 void tmpi_idle_end(void);
 

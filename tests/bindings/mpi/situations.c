@@ -5,6 +5,8 @@
  * progress        rank 0 is in a barrier while others write into its memory
  * tested          rank 0 has completed its access to windows, which others test once
  * arrived         a message sent before a collective is seen by the first test after it
+ * buffered        a buffered message received before a barrier takes no space after it
+ * partitioned     a partition that is ready before a barrier has arrived after it
  * threads         a thread for each communicator, started in another order on each rank
  * communicators   500 of them in sequence; none leaks memory or descriptors
  * requests        several non-blocking calls at once, completed in another order
@@ -108,7 +110,21 @@ static int tested(void)
     return wrong;
 }
 
-enum arrival { MPROBE, ALL, ANY, SOME, ARRIVALS };
+enum arrival { MPROBE, ALL, ANY, SOME, CANCEL, ARRIVALS };
+
+/* Return true if a receive can no longer be cancelled; receive its message. */
+static int has_begun(int *x, MPI_Request *request)
+{
+    MPI_Status status;
+    int cancelled;
+
+    MPI_Cancel(request);
+    MPI_Wait(request, &status);
+    MPI_Test_cancelled(&status, &cancelled);
+    if (cancelled)
+        MPI_Recv(x, 1, MPI_INT, 0, CANCEL, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return !cancelled;
+}
 
 /* Return true if the message of rank 0 is seen at once; then receive it. */
 static int has_arrived(enum arrival by, int *x, MPI_Request *request)
@@ -122,8 +138,10 @@ static int has_arrived(enum arrival by, int *x, MPI_Request *request)
         MPI_Testall(1, request, &done, MPI_STATUSES_IGNORE);
     else if (by == ANY)
         MPI_Testany(1, request, &index, &done, MPI_STATUS_IGNORE);
-    else
+    else if (by == SOME)
         MPI_Testsome(1, request, &n, &index, MPI_STATUSES_IGNORE);
+    else
+        done = has_begun(x, request);
     if (message != MPI_MESSAGE_NULL)
         MPI_Mrecv(x, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
     else if (by == MPROBE)
@@ -155,8 +173,8 @@ static int drained(void)
  * when they have sent their messages. With MPI alone it may still miss a few. */
 static int arrived(void)
 {
-    enum { TURNS = 80, MISSED_MOST = TURNS / 4 };
-    int wrong = 0, missed = 0;
+    enum { TURNS = 100, MISSED_MOST = TURNS / ARRIVALS / 2 };
+    int wrong = 0, missed[ARRIVALS + 1] = {0};
 
     for (int turn = 0; turn < TURNS; turn++) {
         const enum arrival by = turn % ARRIVALS;
@@ -170,11 +188,74 @@ static int arrived(void)
             wrong += sums(MPI_COMM_WORLD, 1, turn);
         else
             MPI_Barrier(MPI_COMM_WORLD);
-        missed += rank && !has_arrived(by, &x, &request);
+        missed[by] += rank && !has_arrived(by, &x, &request);
         wrong += rank && x != turn;
-        missed += drained() != ranks - 1;
+        missed[ARRIVALS] += drained() != ranks - 1;
     }
-    return wrong + (missed > MISSED_MOST);
+    for (int by = 0; by < ARRIVALS; by++)
+        wrong += missed[by] > MISSED_MOST;
+    return wrong + (missed[ARRIVALS] > TURNS / 4);
+}
+
+/* There is space for one message of rank 1. */
+static int buffered(void)
+{
+    enum { LONG = 100000, SPACE = LONG + MPI_BSEND_OVERHEAD };
+    char *message = calloc(1, LONG), *space = malloc(SPACE);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int wrong = 0, size;
+
+    MPI_Buffer_attach(space, SPACE);
+    for (int turn = 0; turn < 40; turn++) {
+        memset(message, rank ? turn : -1, LONG);
+        if (rank == 0)
+            MPI_Recv(message, LONG, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else if (rank == 1 && turn % 2)
+            MPI_Bsend(message, LONG, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+        else if (rank == 1)
+            MPI_Ibsend(message, LONG, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        wrong += message[0] != turn || message[LONG - 1] != turn;
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Buffer_detach(&space, &size);
+    free(space);
+    free(message);
+    return wrong;
+}
+
+static int partitioned(void)
+{
+    int missed = 0;
+#if MPI_VERSION >= 4
+    enum { TURNS = 40 };
+    MPI_Request request = MPI_REQUEST_NULL;
+    int x = -1;
+
+    if (rank == 1)
+        MPI_Psend_init(&x, 1, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &request);
+    else if (rank == 0)
+        MPI_Precv_init(&x, 1, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &request);
+    for (int turn = 0; turn < TURNS; turn++) {
+        int done = 1;
+        if (rank < 2)
+            MPI_Start(&request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1)
+            MPI_Pready(0, request);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            MPI_Parrived(request, 0, &done);
+        missed += !done;
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (rank < 2)
+        MPI_Request_free(&request);
+    missed = missed > TURNS / 2;
+#endif
+    return missed;
 }
 
 static MPI_Comm of_thread[THREADS];
@@ -387,6 +468,10 @@ int main(int argc, char **argv)
         wrong += tested();
     else if (!strcmp(name, "arrived"))
         wrong += arrived();
+    else if (!strcmp(name, "buffered"))
+        wrong += buffered();
+    else if (!strcmp(name, "partitioned"))
+        wrong += partitioned();
     else if (many)
         wrong += threads(provided);
     else if (!strcmp(name, "communicators"))
