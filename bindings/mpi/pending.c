@@ -110,7 +110,8 @@ bool tmpi_pending_poll(void)
 {
     if (under_way.hooked || tmpi_inside)
         return false;
-    complete(true);
+    if (complete(true))
+        tmpi_idle(NULL); /* MPI makes no progress in a wait for a completed request */
     return __atomic_load_n(&under_way.first, __ATOMIC_RELAXED);
 }
 

@@ -11,6 +11,7 @@
  * communicators   500 of them in sequence; none leaks memory or descriptors
  * requests        several non-blocking calls at once, completed in another order
  * crossing        a message must arrive before a non-blocking barrier can end
+ * completing      a message arrives at a rank that only completes non-blocking calls
  * few, busy       20 calls on a communicator of the program; calls for 1.6 s
  * world           20 calls on MPI_COMM_WORLD
  * stopped, killed rank 1 is stopped or killed, and the others print the error
@@ -388,6 +389,31 @@ static int crossing(void)
     return 0;
 }
 
+/* Rank 1 sends a message so long that rank 0 must take part, until it is sent. Rank 0
+ * is slow: all its broadcasts have ended when it waits for them. */
+static int completing(void)
+{
+    enum { LONG = 1000000, BEFORE = 100, TURNS_MOST = 1500 };
+    char *message = calloc(1, LONG);
+    MPI_Request broadcast, request = MPI_REQUEST_NULL;
+    int sent = 0;
+
+    if (rank == 0)
+        MPI_Irecv(message, LONG, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+    for (int turn = 0; !sent && turn < TURNS_MOST; turn++) {
+        if (rank == 1 && turn == BEFORE)
+            MPI_Isend(message, LONG, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+        if (rank == 1 && turn >= BEFORE)
+            MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
+        MPI_Ibcast(&sent, 1, MPI_INT, 1, MPI_COMM_WORLD, &broadcast);
+        usleep(rank ? 100 : 500);
+        MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    free(message);
+    return !sent;
+}
+
 /* Until the rank that waited least has spent a second in calls. */
 static int few(MPI_Comm comm)
 {
@@ -480,6 +506,8 @@ int main(int argc, char **argv)
         wrong += requests();
     else if (!strcmp(name, "crossing"))
         wrong += crossing();
+    else if (!strcmp(name, "completing"))
+        wrong += completing();
     else if (!strcmp(name, "busy"))
         wrong += on_own(busy);
     else if (!strcmp(name, "few"))

@@ -58,7 +58,7 @@ fortran() { # MPI
 
 situations() { # MPI
     local s
-    for s in progress tested arrived buffered partitioned threads requests crossing; do
+    for s in progress tested arrived buffered partitioned threads requests completing crossing; do
         expect "$1: $s, 2 ranks" 0 "wrong 0" \
             "${run[@]}" -n 2 "$start" "${always[@]}" "$dir/situations.$1" "$s"
         expect "$1: $s, 4 ranks" 0 "wrong 0" \
