@@ -187,6 +187,13 @@ static bool name_file(struct archive *a, struct archive_task *task,
     return well;
 }
 
+/* Return true if the disk is full, perhaps by temporary files of other writes. */
+static bool may_fit_alone(const struct archive_task *task)
+{
+    return task->last && !task->alone && !task->err.status &&
+           (errno == ENOSPC || errno == EDQUOT);
+}
+
 static void write_task(struct archive *a, struct archive_task *task)
 {
     char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
@@ -199,7 +206,8 @@ static void write_task(struct archive *a, struct archive_task *task)
     trib_snapshot_set_number(task->bytes, task->number);
     trib_snapshot_seal(task->bytes, task->n);
     const bool well = replace(a, task, part, whole, &placed);
-    if (!well && !task->err.status)
+    task->again = !well && !placed && may_fit_alone(task);
+    if (!well && !task->again && !task->err.status)
         say_failed(a, task, placed);
     if (placed)
         note(a, task);
@@ -367,6 +375,8 @@ static void work(struct archive *a, struct archive_task *task)
         write_task(a, task);
     else
         read_task(a, task);
+    if (task->again)
+        return;
     if (task->writes && task->err.status)
         archive_failed_mt(a);
     if (task->writes)
@@ -384,6 +394,16 @@ static void complete(struct archive *a, struct archive_task *task)
     pthread_cond_broadcast(&a->ended);
 }
 
+/* Its file is the next one to be written, alone. */
+static void requeue(struct archive *a, struct archive_task *task)
+{
+    task->alone = true;
+    task->again = task->admitted = task->is_new = false;
+    task->next = a->first;
+    a->first = task;
+    a->last = a->last ? a->last : task;
+}
+
 void *archive_serve(void *arg)
 {
     struct archive_thread *t = arg;
@@ -398,7 +418,10 @@ void *archive_serve(void *arg)
         pthread_mutex_lock(&a->mutex);
         archive_expire(a);
         t->task = NULL;
-        complete(a, task);
+        if (task->again)
+            requeue(a, task);
+        else
+            complete(a, task);
         pthread_cond_broadcast(&a->wake);
     }
     a->n_running--;

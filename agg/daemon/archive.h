@@ -59,6 +59,9 @@ struct archive_task {
     bool is_new; /* it gets a new file, and replaces no listed one */
     bool admitted; /* there is room for the file, which counts from now on */
     bool noted; /* the file is listed */
+    bool last; /* a write that is tried again alone if the disk is full */
+    bool alone; /* no other file is written meanwhile */
+    bool again; /* it goes back to the queue, to be written alone */
     uint64_t removal; /* archive_forget removes the file once it is written; 0: none */
     bool done; /* archive_is_done */
 };

@@ -25,14 +25,22 @@ static bool is_same_snapshot(const struct archive_task *a, const struct archive_
     return is_same_store(a, b) && strcmp(a->key.name, b->key.name) == 0;
 }
 
+/* Return true if one of two writes needs the disk for itself. */
+static bool excludes(const struct archive_task *a, const struct archive_task *b)
+{
+    return a->writes && b->writes && (a->alone || b->alone);
+}
+
 /* Return true if a task of the same snapshot is running or queued earlier. Two
  * concurrent tasks would write one file, and an older snapshot could replace a newer
- * one, or be read instead of it. */
+ * one, or be read instead of it. Also if a running write excludes this one. */
 static bool must_wait(const struct archive *a, const struct archive_task *task)
 {
-    for (uint32_t i = 0; i < a->n_threads; i++)
-        if (a->threads[i].task && is_same_snapshot(a->threads[i].task, task))
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct archive_task *other = a->threads[i].task;
+        if (other && (is_same_snapshot(other, task) || excludes(other, task)))
             return true;
+    }
     for (const struct archive_task *t = a->first; t != task; t = t->next) {
         assert(t); /* the task is queued */
         if (is_same_snapshot(t, task))

@@ -50,6 +50,7 @@ struct store_keeper {
     char name[TRIB_SNAPSHOT_TEXT_BYTES]; /* of its vector, which may be freed first */
     struct trib_snapshot read;
     bool busy;
+    bool last; /* the last snapshots are written */
     bool abandoned; /* no rank waits for the current restore any longer */
     struct trib_control_store_snapshot what; /* current order */
     uint32_t rank; /* whose order it is; opts->ranks: a periodic snapshot */
@@ -221,6 +222,7 @@ static trib_status_t begin(struct store_keeper *keeper, uint32_t rank,
     task->key = key_of(keeper, what->vector);
     snprintf(keeper->name, sizeof(keeper->name), "%s", task->key.name);
     task->key.name = keeper->name;
+    task->last = keeper->last;
     task->job = keeper->opts->about.job;
     task->ended = &keeper->end->ended;
     task->quota = keeper->opts->quota;
@@ -522,6 +524,7 @@ void store_keeper_last(struct store_keeper *keeper)
     if (!archive || !grow(keeper))
         return;
     pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
+    keeper->last = true;
     for (int i = 0; (st = write_changes(keeper)) != TRIB_OK && i < LAST_TRIES - 1;) {
         const uint64_t progress = archive_progress_mt(archive);
         nanosleep(&(struct timespec){.tv_nsec = LAST_PAUSE_MS * 1000000L}, NULL);

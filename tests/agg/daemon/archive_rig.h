@@ -41,7 +41,16 @@ static uint64_t deadline_at(int ms);
 
 enum { COUNT = 3001, CALLS_MOST = 16 };
 
-enum fault { NONE, KILLED_BEFORE, KILLED_AMID, KILLED_BEHIND, REFUSED, MOVED, REMOVED };
+enum fault {
+    NONE,
+    KILLED_BEFORE,
+    KILLED_AMID,
+    KILLED_BEHIND,
+    REFUSED,
+    MOVED,
+    REMOVED,
+    CROWDED, /* the disk has room for one temporary file */
+};
 
 /* The call that fails, and how. */
 static enum fault fault;
@@ -51,6 +60,8 @@ static struct archive
     *removed_from; /* REMOVED: the snapshot is removed during the write */
 static const struct archive_key *removed_key;
 static _Atomic bool hours_fly;
+static _Atomic int syncs, syncing; /* CROWDED: the first two meet, and fail */
+static _Atomic bool met; /* others did, too */
 static _Atomic int stats, stats_hang; /* calls before a write; the first ones hang */
 
 static uint64_t deadline_at(int ms)
@@ -130,9 +141,24 @@ static ssize_t write_at(int fd, const void *bytes, size_t n)
     return done;
 }
 
+static bool is_crowded(void)
+{
+    const bool early = atomic_fetch_add(&syncs, 1) < 2;
+
+    while (early && atomic_load(&syncs) < 2)
+        usleep(1000);
+    if (!early && atomic_fetch_add(&syncing, 1))
+        atomic_store(&met, true);
+    usleep(20000);
+    if (!early)
+        (void)atomic_fetch_sub(&syncing, 1);
+    errno = ENOSPC;
+    return early;
+}
+
 static int fsync_at(int fd)
 {
-    const int done = strike() ? -1 : fsync(fd);
+    const int done = strike() || (fault == CROWDED && is_crowded()) ? -1 : fsync(fd);
 
     struck();
     return done;

@@ -387,6 +387,34 @@ TEST(test_refused_beside_another)
     rig_close(&rig);
 }
 
+/* The last snapshots of two stores fit one after the other, because each frees the file
+ * that it replaces. Both fill the disk at first. */
+TEST(test_one_after_the_other)
+{
+    uint8_t owner[TRIB_SNAPSHOT_OWNER_BYTES] = {1};
+    struct archive_task one, other;
+    struct rig rig;
+
+    rig_open(&rig);
+    assert_status(check_again(&rig, 0, 0), TRIB_OK);
+    make_write(&rig, &one, rig.owner, "ana");
+    make_write(&rig, &other, owner, "bob");
+    one.last = other.last = true;
+    atomic_store(&syncs, 0);
+    fault = CROWDED;
+    archive_give(rig.archive, &one);
+    archive_give(rig.archive, &other);
+    archive_wait(rig.archive, &one);
+    archive_wait(rig.archive, &other);
+    fault = NONE;
+    free(one.bytes);
+    free(other.bytes);
+    assert_status(one.err.status, TRIB_OK);
+    assert_status(other.err.status, TRIB_OK);
+    assert_false(atomic_load(&met));
+    rig_close(&rig);
+}
+
 /* Save a snapshot of another store of a user. Return true if there was room. */
 static bool save_next(struct rig *rig, const char *user)
 {
