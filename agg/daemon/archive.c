@@ -194,6 +194,16 @@ static bool may_fit_alone(const struct archive_task *task)
            (errno == ENOSPC || errno == EDQUOT);
 }
 
+/* Takes seconds for tens of GiB, in which the disk does not hang. */
+static void seal(struct archive *a, const struct archive_task *task)
+{
+    archive_apart_mt(a, 1);
+    (void)atomic_fetch_sub(&a->at_disk, 1);
+    trib_snapshot_seal(task->bytes, task->n);
+    (void)atomic_fetch_add(&a->at_disk, 1);
+    archive_apart_mt(a, -1);
+}
+
 static void write_task(struct archive *a, struct archive_task *task)
 {
     char part[ARCHIVE_NAME_BYTES], whole[ARCHIVE_NAME_BYTES];
@@ -204,7 +214,7 @@ static void write_task(struct archive *a, struct archive_task *task)
         return;
     archive_name_file(part, task->number, ARCHIVE_PART);
     trib_snapshot_set_number(task->bytes, task->number);
-    trib_snapshot_seal(task->bytes, task->n);
+    seal(a, task);
     const bool well = replace(a, task, part, whole, &placed);
     task->again = !well && !placed && may_fit_alone(task);
     if (!well && !task->again && !task->err.status)
@@ -325,7 +335,9 @@ static bool do_chore(struct archive *a)
     if (a->chore)
         return false;
     a->chore = true;
+    (void)atomic_fetch_add(&a->at_disk, 1);
     const bool did = archive_measure(a) || archive_delete_one(a);
+    (void)atomic_fetch_sub(&a->at_disk, 1);
     a->chore = false;
     if (did)
         pthread_cond_broadcast(&a->wake);
@@ -371,14 +383,17 @@ static void work(struct archive *a, struct archive_task *task)
     const uint64_t began_ns = trib_now_ns();
 
     assert(!task->done);
+    (void)atomic_fetch_add(&a->at_disk, 1);
     if (task->writes)
         write_task(a, task);
     else
         read_task(a, task);
+    (void)atomic_fetch_sub(&a->at_disk, 1);
     if (task->again)
         return;
     if (task->writes && task->err.status)
         archive_failed_mt(a);
+    (void)atomic_fetch_add(&a->progress, task->admitted); /* also if it was refused */
     if (task->writes)
         shrink(task);
     task->took_ns = trib_now_ns() - began_ns;
@@ -397,6 +412,7 @@ static void complete(struct archive *a, struct archive_task *task)
 /* Its file is the next one to be written, alone. */
 static void requeue(struct archive *a, struct archive_task *task)
 {
+    assert(task->again && !task->alone);
     task->alone = true;
     task->again = task->admitted = task->is_new = false;
     task->next = a->first;

@@ -100,9 +100,17 @@ void archive_lost_mt(struct archive *archive);
  * thread of the archive has measured it. */
 void archive_limit(struct archive *archive, const struct archive_limits *limits);
 
-/** archive_progress_mt - return a number that grows while files are written, read or
- * deleted. */
+/** archive_progress_mt - return a number that grows while files are written, refused,
+ * read or deleted. */
 uint64_t archive_progress_mt(const struct archive *archive);
+
+/** archive_apart_mt - count threads (1: begin, -1: end) that work on snapshots without
+ * the disk, or pause. */
+void archive_apart_mt(struct archive *archive, int change);
+
+/** archive_is_apart_mt - return true if there are such threads, and no snapshot waits
+ * for the disk: it does not hang. */
+bool archive_is_apart_mt(const struct archive *archive);
 
 /** archive_is_writing - return true if a snapshot that has room is being written, or,
  * with `queued`, a task is queued. */

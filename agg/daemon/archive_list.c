@@ -293,6 +293,17 @@ uint64_t archive_progress_mt(const struct archive *a)
     return atomic_load(&a->progress);
 }
 
+void archive_apart_mt(struct archive *a, int change)
+{
+    assert(change == 1 || change == -1);
+    (void)atomic_fetch_add(&a->apart, change);
+}
+
+bool archive_is_apart_mt(const struct archive *a)
+{
+    return atomic_load(&a->apart) && !atomic_load(&a->at_disk);
+}
+
 bool archive_is_writing(struct archive *a, bool queued)
 {
     pthread_mutex_lock(&a->mutex);

@@ -64,6 +64,8 @@ struct archive {
     uint32_t n_threads; /* to be joined */
     _Atomic uint64_t progress; /* of archive_progress_mt */
     _Atomic uint64_t failures; /* failed snapshots */
+    _Atomic int at_disk; /* threads that may wait for the disk */
+    _Atomic int apart; /* threads of archive_apart_mt */
     _Atomic bool lost; /* the last snapshots of a store */
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* a task was queued, or a thread is free */

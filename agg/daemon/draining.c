@@ -105,7 +105,8 @@ static void watch_disk(struct server *s, int stores)
     s->gave_up = limit_ms && stalled_ms >= limit_ms;
 }
 
-/* Wait for the last snapshots, while files are written or read, or stores end. */
+/* Wait for the last snapshots, while they are copied, files are written or read, or
+ * stores end. */
 static void await_snapshots(struct server *s)
 {
     const int stores = count_stores(s);
@@ -113,7 +114,7 @@ static void await_snapshots(struct server *s)
     if (!s->drained || !s->archive || stores == 0)
         return;
     const uint64_t progress = archive_progress_mt(s->archive) - (uint64_t)stores;
-    if (!s->looked_ns || progress != s->progress) {
+    if (!s->looked_ns || progress != s->progress || archive_is_apart_mt(s->archive)) {
         s->progress = progress;
         s->looked_ns = trib_now_ns();
         s->stalled_ns = 0;

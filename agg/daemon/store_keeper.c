@@ -24,8 +24,7 @@ enum {
     PAUSE_MS = 100, /* minimum interval of a vector's periodic snapshots; also PAUSES
                      * times the last duration */
     PAUSES = 3,
-    LAST_PAUSE_MS = 800, /* between tries of a last snapshot; disk_ms counts it as time
-                          * without progress */
+    LAST_PAUSE_MS = 800, /* between tries of a last snapshot */
     LAST_TRIES = 8, /* within about 6 s */
 };
 
@@ -189,11 +188,13 @@ static void *copy(void *arg)
 
     assert(keeper->busy && keeper->task.bytes);
     about.taken_s = time(NULL);
+    archive_apart_mt(keeper->opts->archive, 1);
     trib_store_walk_begin(table, vector, NULL, &walk);
     trib_store_image(table, vector, &image);
     keeper->changes = trib_store_changes(table, vector);
     trib_snapshot_copy(&image, &about, &walk, keeper->task.bytes);
     trib_store_walk_end(&walk);
+    archive_apart_mt(keeper->opts->archive, -1);
     if (atomic_load(&keeper->end->discards))
         archive_discard(keeper->opts->archive, &keeper->task);
     else
@@ -527,7 +528,9 @@ void store_keeper_last(struct store_keeper *keeper)
     keeper->last = true;
     for (int i = 0; (st = write_changes(keeper)) != TRIB_OK && i < LAST_TRIES - 1;) {
         const uint64_t progress = archive_progress_mt(archive);
+        archive_apart_mt(archive, 1);
         nanosleep(&(struct timespec){.tv_nsec = LAST_PAUSE_MS * 1000000L}, NULL);
+        archive_apart_mt(archive, -1);
         i += st < TRIB_ERR_NO_RESOURCE ||
              (progress == archive_progress_mt(archive) &&
               !archive_is_writing(archive, st == TRIB_ERR_BUSY));

@@ -27,7 +27,6 @@ static _Atomic bool overtakes; /* a push of rank 0 overtakes each restore */
 static _Atomic bool writes_hang; /* so that a snapshot remains with the archive */
 static _Atomic int hung;
 static _Atomic bool hurries; /* between the tries of last snapshots */
-static _Atomic long longest_ms; /* maximum pause between the tries */
 
 /* Takes the place of the function of the C library. */
 int fsync(int fd)
@@ -94,10 +93,6 @@ static inline void rest_slowly(struct store_thread *t)
 
 static inline void pause_for(const struct timespec *time, struct timespec *left)
 {
-    const long ms = time->tv_sec * 1000 + time->tv_nsec / 1000000;
-
-    if (ms > atomic_load(&longest_ms))
-        atomic_store(&longest_ms, ms);
     (void)(atomic_load(&hurries) ? usleep(1000) : nanosleep(time, left));
 }
 

@@ -299,7 +299,7 @@ TEST(test_quotas)
     rig_close(&rig);
 }
 
-/* A shutdown does not take a disk for hung while files are read or deleted. */
+/* A shutdown does not take a disk for hung while files are refused, read or deleted. */
 TEST(test_progress)
 {
     struct rig rig;
@@ -310,6 +310,12 @@ TEST(test_progress)
     set(&rig, 1);
     save(&rig, "bob");
     const uint64_t written = archive_progress_mt(rig.archive);
+    fault = REFUSED;
+    calls_left = 0;
+    save(&rig, "bob");
+    fault = NONE;
+    assert_status(rig.task.err.status, TRIB_ERR_SYSTEM);
+    assert_true(archive_progress_mt(rig.archive) > written);
     assert_int_equal(load(&rig, "bob"), 1);
     const uint64_t read = archive_progress_mt(rig.archive);
     archive_drop(rig.archive, &key);
@@ -400,7 +406,6 @@ TEST(test_one_after_the_other)
     make_write(&rig, &one, rig.owner, "ana");
     make_write(&rig, &other, owner, "bob");
     one.last = other.last = true;
-    atomic_store(&syncs, 0);
     fault = CROWDED;
     archive_give(rig.archive, &one);
     archive_give(rig.archive, &other);
@@ -409,9 +414,7 @@ TEST(test_one_after_the_other)
     fault = NONE;
     free(one.bytes);
     free(other.bytes);
-    assert_status(one.err.status, TRIB_OK);
-    assert_status(other.err.status, TRIB_OK);
-    assert_false(atomic_load(&met));
+    assert_false(one.err.status || other.err.status || atomic_load(&met));
     rig_close(&rig);
 }
 
