@@ -494,6 +494,8 @@ static trib_status_t write_changes(struct store_keeper *keeper)
     struct store_kept kept = {.err = {0}};
     trib_status_t worst = TRIB_OK;
 
+    if (!grow(keeper))
+        return TRIB_ERR_NO_MEMORY;
     for (uint32_t i = 0; i <= n; i++) {
         if (keeper->busy) {
             archive_wait(keeper->opts->archive, &keeper->task);
@@ -522,7 +524,7 @@ void store_keeper_last(struct store_keeper *keeper)
     struct archive *archive = keeper->opts->archive;
     trib_status_t st;
 
-    if (!archive || !grow(keeper))
+    if (!archive)
         return;
     pthread_mutex_lock(&keeper->mutex); /* no one waits for it, but end() expects it */
     keeper->last = true;

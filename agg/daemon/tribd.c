@@ -59,7 +59,8 @@ static const struct tool_command command = {
     .print = print_settings,
     .ending =
         "SIGTERM disconnects jobs between operations, or after drain_ms, then exits.\n"
-        "exit code: 0 success; 1 failure; 2 wrong arguments or settings",
+        "exit code: 0 success; 1 failure; 2 wrong arguments or settings; 3 last\n"
+        "snapshots failed",
     .options = options,
     .n_options = sizeof(options) / sizeof(*options),
 };

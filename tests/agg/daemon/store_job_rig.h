@@ -96,6 +96,12 @@ static inline void pause_for(const struct timespec *time, struct timespec *left)
     (void)(atomic_load(&hurries) ? usleep(1000) : nanosleep(time, left));
 }
 
+static inline void *grow_memory(void *bytes, size_t n)
+{
+    return atomic_load(&short_of_memory) ? NULL : realloc(bytes, n);
+}
+
+#define realloc(bytes, n) grow_memory(bytes, n)
 #define nanosleep(...) pause_for(__VA_ARGS__)
 #define trib_snapshot_copy(image, about, walk, out) copy_slowly(image, about, walk, out)
 #define trib_store_peer_create(opts, out) create_peer(opts, out)
@@ -160,14 +166,16 @@ static inline void rig_open(struct rig *rig, uint32_t ranks)
     assert_status(store_job_open(&opts, &err, &rig->job), TRIB_OK);
 }
 
-static inline void rig_close(struct rig *rig)
+/* Return false if last snapshots were lost. */
+static inline bool rig_close(struct rig *rig)
 {
     store_job_free(rig->job);
-    archive_close(rig->archive);
+    const bool kept = archive_close(rig->archive);
     store_turns_free(rig->turns);
     trib_metrics_destroy(rig->metrics);
     trib_auth_free(rig->auth);
     close(rig->wake_fd);
+    return kept;
 }
 
 /* Connect a rank and hand its session to the store. */

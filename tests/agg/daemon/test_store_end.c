@@ -60,6 +60,26 @@ TEST(test_last_snapshot_again)
     end_saved(&rig);
 }
 
+/* Memory for the list of its vectors is missing: it does not end in silence. */
+TEST(test_no_memory_for_last_snapshots)
+{
+    struct rig rig = {.folder = ""};
+    struct rank r;
+
+    make_folder(&rig);
+    rig_open(&rig, 1);
+    join_and_open(&rig, &r);
+    say_push(&r, TRIB_CONTROL_PUSH, 1);
+    atomic_store(&hurries, true);
+    atomic_store(&short_of_memory, true);
+    shut_down(&rig);
+    atomic_store(&short_of_memory, false);
+    atomic_store(&hurries, false);
+    trib_session_free(r.session);
+    assert_false(rig_close(&rig));
+    assert_int_equal(rmdir(rig.folder), 0);
+}
+
 /* The copy of another store's snapshot holds the memory for longer than all tries. It
  * is being made or written. */
 static void end_after_others(bool copies)
