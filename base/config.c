@@ -366,14 +366,6 @@ void trib_config_examine(struct trib_config *cfg, const char *overrides,
     judge(&src, faults->other, load_overrides(&src, overrides));
 }
 
-trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
-                              const char *value, struct trib_error *err)
-{
-    struct source api = {.cfg = cfg, .err = err, .origin = TRIB_ORIGIN_API};
-
-    return set_name(&api, name, value);
-}
-
 const char *trib_config_variable(const char *name)
 {
     const char *value = secure_getenv(name);

@@ -87,11 +87,6 @@ bool trib_config_environment_name(size_t at, const char *prefix, char *text,
 trib_status_t trib_config_load(struct trib_config *cfg, const char *overrides,
                                const struct trib_log *log, struct trib_error *err);
 
-/** trib_config_set - set one setting by name, with origin API, while cfg is being
- * built. */
-trib_status_t trib_config_set(struct trib_config *cfg, const char *name,
-                              const char *value, struct trib_error *err);
-
 /** trib_config_variable - return a variable of a launcher; NULL: unset or empty. */
 const char *trib_config_variable(const char *name);
 

@@ -112,11 +112,11 @@ trib_status_t trib_hwloc_open(const struct trib_hwloc_source *source,
     return TRIB_OK;
 }
 
-static trib_status_t read_hwloc(const struct trib_hwloc_source *source,
-                                struct trib_machine *out)
+static trib_status_t read_hwloc(struct trib_machine *out)
 {
+    static const struct trib_hwloc_source here = {0};
     struct hwloc_topology *topology;
-    trib_status_t status = trib_hwloc_open(source, &topology);
+    trib_status_t status = trib_hwloc_open(&here, &topology);
 
     if (status != TRIB_OK)
         return status;
@@ -141,10 +141,8 @@ void trib_hwloc_machine(struct hwloc_topology *topology, struct trib_machine *ou
     (void)out;
 }
 
-static trib_status_t read_hwloc(const struct trib_hwloc_source *source,
-                                struct trib_machine *out)
+static trib_status_t read_hwloc(struct trib_machine *out)
 {
-    (void)source;
     (void)out;
     return TRIB_ERR_UNSUPPORTED;
 }
@@ -153,20 +151,8 @@ static trib_status_t read_hwloc(const struct trib_hwloc_source *source,
 
 void trib_machine_read(struct trib_machine *out)
 {
-    static const struct trib_hwloc_source here = {0};
-
-    if (read_hwloc(&here, out) != TRIB_OK)
+    if (read_hwloc(out) != TRIB_OK)
         trib_machine_read_sysfs("", out);
-}
-
-trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out)
-{
-    const struct trib_hwloc_source source = {.xml = path};
-
-    if (path)
-        return read_hwloc(&source, out);
-    trib_machine_read(out);
-    return TRIB_OK;
 }
 
 /* List ----------------------------------------------------------------------------- */

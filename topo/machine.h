@@ -44,16 +44,6 @@ void trib_machine_read(struct trib_machine *out);
  */
 void trib_machine_read_sysfs(const char *root, struct trib_machine *out);
 
-/**
- * trib_machine_read_xml - read a machine from a file written by hwloc's lstopo; all
- * CPUs are allowed.
- *
- * path     NULL: this machine
- * errors   TRIB_ERR_INVALID: no such file, or it does not describe a machine;
- *          TRIB_ERR_UNSUPPORTED without hwloc
- */
-trib_status_t trib_machine_read_xml(const char *path, struct trib_machine *out);
-
 /** trib_machine_list - call fn for one item per line of trib-info. */
 void trib_machine_list(const struct trib_machine *machine, trib_item_fn fn, void *arg);
 

@@ -266,27 +266,18 @@ trib_status_t trib_offload_detach(struct trib_comm *comm)
     return st;
 }
 
-/* The caller holds the engine's lock. */
-static void drive(struct trib_engine *e)
-{
-    if (trib_engine_progress(e))
-        trib_engine_awake(e);
-    else
-        (void)trib_engine_check(e);
-}
-
 static void poll(struct trib_offload *o)
 {
     if (o->provider.check)
         o->provider.check(o->provider.arg);
     if (!o->agg_comm->engine.failed && trib_comm_try_lock(o->agg_comm)) {
-        drive(&o->agg_comm->engine);
+        trib_engine_drive(&o->agg_comm->engine);
         trib_agreement_check(o);
         trib_comm_unlock(o->agg_comm);
     }
     if (o->commit_comm && trib_comm_try_lock(o->commit_comm)) {
         if (o->commit_comm->engine.head)
-            drive(&o->commit_comm->engine);
+            trib_engine_drive(&o->commit_comm->engine);
         trib_comm_unlock(o->commit_comm);
     }
     if (trib_offload_lost(o))

@@ -23,14 +23,9 @@ void trib_offload_gate_make(struct trib_offload *o)
 /* Drive the parent's engine once, unless another thread does. */
 static void drive(struct trib_comm *parent)
 {
-    struct trib_engine *e = &parent->engine;
-
     if (!trib_comm_try_lock(parent))
         return;
-    if (trib_engine_progress(e))
-        trib_engine_awake(e);
-    else
-        (void)trib_engine_check(e);
+    trib_engine_drive(&parent->engine);
     trib_comm_unlock(parent);
 }
 

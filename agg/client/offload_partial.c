@@ -197,10 +197,7 @@ static void drive_agg_comm(void *arg)
     struct trib_engine *e = &o->agg_comm->engine;
 
     if (!e->failed && trib_comm_try_lock(o->agg_comm)) {
-        if (trib_engine_progress(e))
-            trib_engine_awake(e);
-        else
-            (void)trib_engine_check(e);
+        trib_engine_drive(e);
         trib_agreement_check(o);
         trib_comm_unlock(o->agg_comm);
     }

@@ -36,7 +36,8 @@ void trib_tcp_close_listeners(struct trib_tcp_server *s)
     s->opts.n_listeners = 0;
 }
 
-void trib_tcp_drop(struct trib_tcp_conn *c)
+/* Close a connection without consequences. */
+static void drop(struct trib_tcp_conn *c)
 {
     close(c->fd);
     c->fd = -1;
@@ -59,7 +60,7 @@ void trib_tcp_reject(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool no
                  what);
     trib_unauthenticated_warn(&s->unauthenticated, s->opts.log, "boot",
                               known ? c->ip : NULL, s->opts.port, what);
-    trib_tcp_drop(c);
+    drop(c);
 }
 
 /* Exchanges ------------------------------------------------------------------------ */
@@ -105,7 +106,7 @@ void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c)
         s->leaving = true;
         s->linger_until = trib_deadline_later(s->now, trib_limit_ns(ms));
     }
-    trib_tcp_drop(c);
+    drop(c);
 }
 
 static bool begin_exchange(struct trib_tcp_server *s,

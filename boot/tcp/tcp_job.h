@@ -122,9 +122,6 @@ void trib_tcp_lose(struct trib_tcp_server *s, struct trib_tcp_conn *c);
 void trib_tcp_reject(struct trib_tcp_server *s, struct trib_tcp_conn *c, bool notable,
                      const char *what);
 
-/** trib_tcp_drop - close a connection without consequences. */
-void trib_tcp_drop(struct trib_tcp_conn *c);
-
 /** trib_tcp_busy - return true before all have joined, and during an exchange. */
 bool trib_tcp_busy(const struct trib_tcp_server *s);
 

@@ -198,10 +198,7 @@ trib_status_t trib_progress(trib_comm_t *comm)
     if (st != TRIB_OK)
         return st;
     if (trib_comm_try_lock(comm)) {
-        if (trib_engine_progress(&comm->engine))
-            trib_engine_awake(&comm->engine);
-        else
-            (void)trib_engine_check(&comm->engine);
+        trib_engine_drive(&comm->engine);
         if (comm->run_callbacks)
             comm->run_callbacks(comm);
         trib_comm_unlock(comm);

@@ -124,10 +124,7 @@ static trib_status_t own_test(struct trib_plan *plan)
     if (state == TRIB_RUN_IDLE)
         return TRIB_OK;
     if (state != TRIB_RUN_DONE && trib_comm_try_lock(comm)) {
-        if (trib_engine_progress(&comm->engine))
-            trib_engine_awake(&comm->engine);
-        else
-            (void)trib_engine_check(&comm->engine);
+        trib_engine_drive(&comm->engine);
         if (comm->run_callbacks)
             comm->run_callbacks(comm);
         trib_comm_unlock(comm);

@@ -213,8 +213,4 @@ void trib_autoencoder_save(const struct trib_autoencoder *ae, uint8_t *bytes_out
 trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *bytes,
                                     size_t len, struct trib_error *err);
 
-/** trib_autoencoder_digest - return the digest of the exported bytes; ranks compare
- * it. */
-uint64_t trib_autoencoder_digest(const struct trib_autoencoder *ae);
-
 #endif

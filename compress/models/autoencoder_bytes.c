@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "compress/kernels/kernels.h"
 #include "compress/models/autoencoder_parts.h"
@@ -129,11 +128,4 @@ trib_status_t trib_autoencoder_load(struct trib_autoencoder *ae, const uint8_t *
     memcpy(ae->mean, at + 2 * sizeof(double), n);
     memcpy(ae->square, at + 2 * sizeof(double) + n, n);
     return TRIB_OK;
-}
-
-uint64_t trib_autoencoder_digest(const struct trib_autoencoder *ae)
-{
-    const struct head head = head_of(ae);
-    return trib_digest_seeded(ae->weights, trib_autoencoder_weights(ae) * sizeof(float),
-                              trib_digest(&head, sizeof head));
 }

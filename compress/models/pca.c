@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/error.h"
 #include "base/library.h"
 #include "compress/kernels/kernels.h"
@@ -113,11 +112,6 @@ void trib_pca_destroy(struct trib_pca *pca)
 }
 
 /* ---- slices --------------------------------------------------------------------- */
-
-static size_t slices_of(const struct trib_pca *p, size_t n)
-{
-    return n / p->head.slice + (n % p->head.slice != 0);
-}
 
 /* Return the factor that scales a magnitude, given as bits, to [1, 2); denormals end up
  * below. */
@@ -322,17 +316,7 @@ double trib_pca_dropped(const struct trib_pca *pca)
     return pca->head.dropped;
 }
 
-const float *trib_pca_basis(const struct trib_pca *pca)
-{
-    return pca->fitted ? pca->basis : NULL;
-}
-
 /* ---- coefficients --------------------------------------------------------------- */
-
-size_t trib_pca_coefficients(const struct trib_pca *pca, size_t n)
-{
-    return slices_of(pca, n) * pca->head.kept;
-}
 
 size_t trib_pca_scratch(const struct trib_pca *pca)
 {
@@ -525,11 +509,4 @@ void trib_pca_sums_read(struct trib_pca *pca, const uint8_t *src)
     memcpy(pca->products, src, square);
     memcpy(pca->sum, src + square, sum);
     memcpy(&pca->count, src + square + sum, sizeof pca->count);
-}
-
-uint64_t trib_pca_digest(const struct trib_pca *pca)
-{
-    assert(pca->fitted);
-    const uint64_t head = trib_digest(&pca->head, sizeof pca->head);
-    return trib_digest_seeded(pca->mean, floats_of(pca) * sizeof(float), head);
 }

@@ -15,8 +15,8 @@
  *
  * Reproducibility: for the same slices, other machines or thread counts of the linear
  * algebra library may yield other low bits, and another basis for equal eigenvalues. So
- * one rank fits the basis, and the others import it; trib_pca_digest shows whether they
- * agree. Coefficients and their decoding have the same bits everywhere.
+ * one rank fits the basis, and the others import it. Coefficients and their decoding
+ * have the same bits everywhere.
  *
  * Range: a slice with NaN or Inf is not added; it encodes to coefficients of NaN, and
  * other slices are not affected. Added slices are scaled, so denormals and FLT_MAX are
@@ -82,13 +82,6 @@ trib_status_t trib_pca_available(struct trib_error *err);
  * basis. */
 double trib_pca_dropped(const struct trib_pca *pca);
 
-/** trib_pca_basis - return U, slice x kept, row-major; NULL: no basis yet. */
-const float *trib_pca_basis(const struct trib_pca *pca);
-
-/** trib_pca_coefficients - return the number of coefficients of n floats: ceil(n /
- * slice) * kept. */
-size_t trib_pca_coefficients(const struct trib_pca *pca, size_t n);
-
 /** trib_pca_scratch - return the scratch bytes, 64-aligned, for encode and decode. */
 size_t trib_pca_scratch(const struct trib_pca *pca);
 
@@ -143,9 +136,5 @@ void trib_pca_sums_write(const struct trib_pca *pca, uint8_t *out);
 trib_status_t trib_pca_sums_check(const struct trib_pca *pca, const uint8_t *src,
                                   struct trib_error *err);
 void trib_pca_sums_read(struct trib_pca *pca, const uint8_t *src);
-
-/** trib_pca_digest - return the digest of the exported bytes, which ranks compare;
- * requires a basis. */
-uint64_t trib_pca_digest(const struct trib_pca *pca);
 
 #endif

@@ -341,6 +341,14 @@ static void sleep_until_write(struct trib_engine *e, int most_us)
         trib_engine_awake(e);
 }
 
+void trib_engine_drive(struct trib_engine *e)
+{
+    if (trib_engine_progress(e))
+        trib_engine_awake(e);
+    else
+        (void)trib_engine_check(e);
+}
+
 void trib_engine_awake(struct trib_engine *e)
 {
     e->idle = e->yields = 0;

@@ -29,6 +29,9 @@ void trib_engine_arm(struct trib_engine *e);
 /** trib_engine_awake - note progress: restart spinning and the deadlines. */
 void trib_engine_awake(struct trib_engine *e);
 
+/** trib_engine_drive - make progress once, or check the peers if there is none. */
+void trib_engine_drive(struct trib_engine *e);
+
 /**
  * trib_engine_awaits - write the event and the rank that the active run waits for: "a
  * contribution of rank 1 (host a, process 7)"; "" if no run is active.

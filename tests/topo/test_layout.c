@@ -23,21 +23,21 @@ static void check_nic(const struct trib_layout *l, int i, const char *name,
 
 TEST(test_machine)
 {
+    struct trib_layout l;
     struct trib_machine m;
-    trib_status_t status = trib_machine_read_xml(data_path("octo.xml").text, &m);
 
-    if (status == TRIB_ERR_UNSUPPORTED)
-        tribtest_skip("built without hwloc");
-    assert_status(status, TRIB_OK);
+    data_layout("octo.xml", &l);
+    m = l.machine;
+    trib_layout_free(&l);
     assert_int_equal(m.packages, 2);
     assert_int_equal(m.numa_nodes, 8);
     assert_int_equal(m.cores, 64);
     assert_int_equal(m.cores_allowed, 64);
     assert_int_equal(m.l3_count, 16);
     assert_string_equal(m.model, "Two Sockets 32-Core");
-    assert_status(trib_machine_read_xml(NULL, &m), TRIB_OK);
+    trib_machine_read(&m);
     assert_true(m.cpus_allowed >= 1 && m.cpus_allowed <= m.cpus);
-    assert_status(trib_machine_read_xml("/nonexistent", &m), TRIB_ERR_INVALID);
+    assert_status(trib_layout_read("/nonexistent", NULL, &l), TRIB_ERR_INVALID);
 }
 
 TEST(test_dual)

@@ -13,14 +13,15 @@ static const struct trib_code table[] = {
 #undef CODE
 };
 
-const struct trib_code *trib_code_at(int i)
+/* Return row i; NULL: i is out of range. */
+static const struct trib_code *row_at(int i)
 {
     return i >= 0 && (size_t)i < sizeof(table) / sizeof(table[0]) ? &table[i] : NULL;
 }
 
 static const char *code_name(int i)
 {
-    const struct trib_code *row = trib_code_at(i);
+    const struct trib_code *row = row_at(i);
 
     return row ? row->name : NULL;
 }

@@ -46,9 +46,6 @@ struct trib_code_choice {
     uint64_t seed;
 };
 
-/** trib_code_at - return row i; NULL: i is out of range. */
-const struct trib_code *trib_code_at(int i);
-
 /**
  * trib_code_parse - parse a code's text.
  *

@@ -130,8 +130,8 @@ static bool is_plain(int n, int peers)
     return (n == 1) != (peers == 1);
 }
 
-/* Read a record into room, which receives its predecessor first. Return its length, or
- * 0 for an invalid one. */
+/* Read a record into room, which receives its predecessor first, if there is one.
+ * Return its length, or 0 for an invalid one. */
 static uint16_t parse_record(struct multirail_bytes from, size_t *at, uint8_t *room,
                              size_t room_bytes, struct multirail_bytes previous)
 {
@@ -145,25 +145,24 @@ static uint16_t parse_record(struct multirail_bytes from, size_t *at, uint8_t *r
 static bool parse_records(const struct trib_address *address,
                           struct multirail_parsed_address *out)
 {
-    const struct multirail_bytes from = {address->bytes, address->len};
+    const struct multirail_bytes from = {address->bytes, address->len},
+                                 none = {NULL, 0};
     size_t at = sizeof(struct multirail_address);
 
     assert(out->n >= 1 && out->n <= MULTIRAIL_MAX);
     for (int i = 0; i < out->n; i++) {
         struct trib_address *one = &out->inner[i];
-        struct multirail_bytes previous = {NULL, 0};
-        if (i)
-            previous = (struct multirail_bytes){one[-1].bytes, one[-1].len};
-        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes), previous);
+        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes),
+                                i ? (struct multirail_bytes){one[-1].bytes, one[-1].len}
+                                  : none);
         if (!one->len)
             return false;
     }
     for (int i = 0; i < out->n; i++) {
         struct trib_blob *one = &out->board[i];
-        struct multirail_bytes previous = {NULL, 0};
-        if (i)
-            previous = (struct multirail_bytes){one[-1].bytes, one[-1].len};
-        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes), previous);
+        one->len = parse_record(from, &at, one->bytes, sizeof(one->bytes),
+                                i ? (struct multirail_bytes){one[-1].bytes, one[-1].len}
+                                  : none);
         if (!one->len)
             return false;
     }

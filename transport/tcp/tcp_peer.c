@@ -49,7 +49,7 @@ void trib_tcp_unwatch_proof(struct tcp *tcp, int fd)
         (void)epoll_ctl(tcp->proofs, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void trib_tcp_drain(int fd)
+static void drain(int fd)
 {
     char rest[4096];
 
@@ -65,7 +65,7 @@ void trib_tcp_close_fd(struct tcp *tcp, int fd)
     trib_tcp_unwatch_fd(tcp, fd);
     trib_tcp_unwatch_proof(tcp, fd);
     (void)shutdown(fd, SHUT_WR);
-    trib_tcp_drain(fd);
+    drain(fd);
     close(fd);
 }
 

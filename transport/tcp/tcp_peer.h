@@ -188,8 +188,6 @@ void trib_tcp_unwatch_fd(struct tcp *tcp, int fd);
 void trib_tcp_watch_proof(struct tcp *tcp, int fd, int peer);
 void trib_tcp_unwatch_proof(struct tcp *tcp, int fd);
 
-/* Read and drop all pending data. */
-void trib_tcp_drain(int fd);
 void trib_tcp_close_fd(struct tcp *tcp, int fd);
 /* Send a control frame directly: only if no other bytes are queued. */
 void trib_tcp_send_control(int fd, enum tcp_kind kind, enum tcp_refusal reason);

@@ -265,8 +265,6 @@ void trib_verbs_manager_stop(struct verbs *v);
 
 /* verbs_events.c: asynchronous events of the device */
 #define VERBS_DISAPPEARED "has disappeared"
-/* Record an error of the device for all peers. Call with `links` held. */
-void trib_verbs_set_fault_all(struct verbs *v, const char *text);
 /* Record that the device has failed for good: it is not used again. end: a literal such
  * as "has failed". Call with `links` held. */
 void trib_verbs_end_device(struct verbs *v, const char *end);

@@ -14,7 +14,8 @@
 #include "base/log.h"
 #include "transport/verbs/verbs.h"
 
-void trib_verbs_set_fault_all(struct verbs *v, const char *text)
+/* Record an error of the device for all peers. */
+static void set_fault_all(struct verbs *v, const char *text)
 {
     assert(verbs_links_held(v));
     for (int i = 0; i < v->size; i++)
@@ -30,7 +31,7 @@ void trib_verbs_end_device(struct verbs *v, const char *end)
     if (!verbs_device_end(v))
         atomic_store_explicit(&v->device_end, end, memory_order_release);
     trib_verbs_device_end_text(v, why);
-    trib_verbs_set_fault_all(v, why);
+    set_fault_all(v, why);
 }
 
 /* Return the peer that a queue pair was created for; NULL: it belongs to another

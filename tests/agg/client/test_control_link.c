@@ -21,8 +21,8 @@ static void make_job(struct trib_control_link_job *job, const char *address)
     struct trib_error err = {0};
 
     memset(job, 0, sizeof(*job));
-    assert_status(trib_config_load(&job->cfg, NULL, NULL, &err), TRIB_OK);
-    assert_status(trib_config_set(&job->cfg, "service_auth", "none", &err), TRIB_OK);
+    assert_status(trib_config_load(&job->cfg, "service_auth=none", NULL, &err),
+                  TRIB_OK);
     job->ranks = 2;
     job->n = 1;
     snprintf(job->addresses[0], sizeof(job->addresses[0]), "%s", address);
@@ -164,7 +164,7 @@ static trib_status_t reconnect(struct trib_control_link *link)
  * the old key. */
 TEST(test_replaced_key)
 {
-    char folder[] = "/tmp/triblink-XXXXXX", mine[96], address[32];
+    char folder[] = "/tmp/triblink-XXXXXX", mine[96], text[160], address[32];
     static struct trib_control_link_job job;
     struct trib_control_link *link;
     struct trib_error err = {0};
@@ -179,8 +179,8 @@ TEST(test_replaced_key)
     snprintf(address, sizeof(address), "127.0.0.1:%d", fake.port);
     make_job(&job, address);
     snprintf(job.name, sizeof(job.name), "long");
-    assert_status(trib_config_set(&job.cfg, "service_auth", "key", &err), TRIB_OK);
-    assert_status(trib_config_set(&job.cfg, "service_key", mine, &err), TRIB_OK);
+    snprintf(text, sizeof(text), "service_auth=key;service_key=%s", mine);
+    assert_status(trib_config_load(&job.cfg, text, NULL, &err), TRIB_OK);
     trib_status_t st = trib_control_link_create(&job, NULL, &err, &link);
     if (st == TRIB_ERR_CONFIG && strstr(trib_error_text(&err), "libsodium")) {
         fake_close(&fake);
@@ -216,7 +216,6 @@ TEST(test_flood)
     snprintf(address, sizeof(address), "127.0.0.1:%d", fake.port);
     make_job(&job, address);
     snprintf(job.name, sizeof(job.name), "flooded");
-    assert_status(trib_config_set(&job.cfg, "service_auth", "none", &err), TRIB_OK);
     assert_status(trib_control_link_create(&job, NULL, &err, &link), TRIB_OK);
     assert_status(trib_control_link_connect(link, 0, true), TRIB_OK);
     while (!atomic_load(&fake.floods))

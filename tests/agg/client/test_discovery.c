@@ -13,8 +13,8 @@ static void make_job(struct trib_control_link_job *job)
     struct trib_error err = {0};
 
     memset(job, 0, sizeof(*job));
-    assert_status(trib_config_load(&job->cfg, NULL, NULL, &err), TRIB_OK);
-    assert_status(trib_config_set(&job->cfg, "service_auth", "none", &err), TRIB_OK);
+    assert_status(trib_config_load(&job->cfg, "service_auth=none", NULL, &err),
+                  TRIB_OK);
     job->ranks = 2;
     job->n = 1;
     snprintf(job->addresses[0], sizeof(job->addresses[0]), "127.0.0.1:1");

@@ -33,9 +33,10 @@ TEST(test_names)
         struct trib_config cfg;
         static struct trib_config_faults faults;
         struct trib_error err = {0};
+        char text[200];
         memset(&faults, 0, sizeof(faults));
-        assert_ok(trib_config_load(&cfg, NULL, NULL, &err));
-        assert_ok(trib_config_set(&cfg, rows[i].name, rows[i].value, &err));
+        snprintf(text, sizeof(text), "%s=%s;", rows[i].name, rows[i].value);
+        assert_ok(trib_config_load(&cfg, text, NULL, &err));
         assert_int_equal(trib_settings_check(&cfg, &faults), rows[i].says == NULL);
         for (int r = 0; r < TRIB_CONFIG_ROWS; r++)
             if (r == rows[i].row && rows[i].says)
@@ -69,8 +70,7 @@ TEST(test_earlier_sentence)
     static struct trib_config_faults faults;
     struct trib_error err = {0};
 
-    assert_ok(trib_config_load(&cfg, NULL, NULL, &err));
-    assert_ok(trib_config_set(&cfg, "codec", "topq", &err));
+    assert_ok(trib_config_load(&cfg, "codec=topq", NULL, &err));
     snprintf(faults.row[TRIB_CONFIG_ROW_codec], TRIB_CONFIG_FAULT_BYTES, "earlier");
     assert_false(trib_settings_check(&cfg, &faults));
     assert_string_equal(faults.row[TRIB_CONFIG_ROW_codec], "earlier");

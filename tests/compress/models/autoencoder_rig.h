@@ -7,10 +7,23 @@
 
 #include "tests/compress/kernels/isas.h"
 
+#include "base/digest.h"
 #include "compress/models/autoencoder.h"
 #include "tests/compress/vectors.h"
 
 enum { HEAD = 16, ENCODER_WEIGHTS = 172996, DECODER_WEIGHTS = 43681, NODES_MAX = 4 };
+
+/* Return the digest of the exported bytes. */
+static inline uint64_t ae_digest(const struct trib_autoencoder *ae)
+{
+    const size_t n = trib_autoencoder_bytes(ae);
+    uint8_t *bytes = malloc(n);
+
+    trib_autoencoder_export(ae, bytes);
+    const uint64_t digest = trib_digest(bytes, n);
+    free(bytes);
+    return digest;
+}
 
 static inline struct trib_autoencoder *ae_new(struct trib_autoencoder_opts opts,
                                        const struct trib_kernels *k)

@@ -63,8 +63,8 @@ TEST(test_seed)
                             *b = ae_new(opts, trib_kernels_get("c"));
     opts.seed = 4;
     struct trib_autoencoder *c = ae_new(opts, NULL);
-    assert_true(trib_autoencoder_digest(a) == trib_autoencoder_digest(b));
-    assert_true(trib_autoencoder_digest(a) != trib_autoencoder_digest(c));
+    assert_true(ae_digest(a) == ae_digest(b));
+    assert_true(ae_digest(a) != ae_digest(c));
     uint8_t *bytes = bytes_new(a);
     const float *w = (const float *)(const void *)(bytes + HEAD);
     const size_t n =
@@ -225,17 +225,17 @@ TEST(test_not_finite)
         struct trib_autoencoder *ae = ae_new(opts, NULL);
         struct data d;
         data_init(&d, opts.length, 2, 1);
-        const uint64_t before = trib_autoencoder_digest(ae);
+        const uint64_t before = ae_digest(ae);
         d.v[1][20] = NAN;
         assert_true(isnan(train(ae, &d, ring)));
         d.v[1][20] = 1e38f;
         train(ae, &d, ring); /* derivatives overflow */
         d.v[1][20] = 1e22f;
         train(ae, &d, ring); /* their squares do */
-        assert_true(trib_autoencoder_digest(ae) == before);
+        assert_true(ae_digest(ae) == before);
         d.v[1][20] = 1;
         assert_true(isfinite(train(ae, &d, ring)));
-        assert_true(trib_autoencoder_digest(ae) != before);
+        assert_true(ae_digest(ae) != before);
         data_free(&d);
         trib_autoencoder_destroy(ae);
     }
@@ -380,7 +380,7 @@ TEST(test_same_bits)
             train(ae, &d, false);
         trib_autoencoder_encode(ae, d.v[0], c[i]);
         trib_autoencoder_decode(ae, 1, c[i], d.innovation[0], out[i]);
-        digests[i] = trib_autoencoder_digest(ae);
+        digests[i] = ae_digest(ae);
         assert_true(digests[i] == digests[0]);
         assert_memory_equal(c[i], c[0], sizeof c[i]);
         assert_memory_equal(out[i], out[0], sizeof out[i]);
@@ -395,10 +395,10 @@ static void expect_refused(struct trib_autoencoder *ae, const uint8_t *bytes,
                            size_t len)
 {
     struct trib_error err = {0};
-    const uint64_t before = trib_autoencoder_digest(ae);
+    const uint64_t before = ae_digest(ae);
     assert_status(trib_autoencoder_import(ae, bytes, len, &err), TRIB_ERR_MISMATCH);
     assert_true(strlen(trib_error_text(&err)) > 10);
-    assert_true(trib_autoencoder_digest(ae) == before);
+    assert_true(ae_digest(ae) == before);
 }
 
 TEST(test_bytes)
@@ -412,7 +412,7 @@ TEST(test_bytes)
     const size_t len = trib_autoencoder_bytes(a);
     uint8_t *bytes = bytes_new(a);
     import(b, bytes);
-    assert_true(trib_autoencoder_digest(a) == trib_autoencoder_digest(b));
+    assert_true(ae_digest(a) == ae_digest(b));
     expect_refused(other, bytes, len);
     static const size_t cuts[] = {0, 1, 15, 16, 17};
     for (size_t i = 0; i < 5; i++) {
