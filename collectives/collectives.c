@@ -49,7 +49,7 @@ const struct trib_algo *trib_algo_of_aggregators(void)
 
 bool trib_algo_gathers(const struct trib_algo *algo, const struct trib_shape *shape)
 {
-    return (algo->gathers && !shape->tree) || shape->size == 1;
+    return (algo->gathers && !shape->tree && !shape->hosts) || shape->size == 1;
 }
 
 uint32_t trib_algo_senders(const struct trib_algo *algo, const struct trib_shape *shape,

@@ -11,7 +11,8 @@
  *
  * There may be more groups of aggregators between the root and the ranks, such as one
  * per rack. A group sends its sum up and forwards the result down. Sums are in rank
- * order, followed by the groups below.
+ * order, followed by the groups below. The ranks of a host may sum first (struct
+ * trib_shape_hosts): then a host moves S bytes, whatever the number of its ranks.
  *
  *     paper      Sapio et al., "Scaling distributed machine learning with in-network
  *                aggregation", NSDI 2021 (one switch); Lao et al., "ATP", NSDI 2021
@@ -56,20 +57,60 @@ static uint32_t aggregator_of(const struct trib_shape *shape, uint32_t chunk, in
                            : i));
 }
 
-/* Return the number of chunks after which the aggregators of all groups repeat; or, if
- * that is too large, the size of the largest group. */
+/* Return true if the rank exchanges this chunk with the aggregator itself. */
+static bool leads(const struct trib_shape *shape, uint32_t chunk, int rank)
+{
+    const struct trib_shape_hosts *h = shape->hosts;
+
+    return !h || chunk % (uint32_t)h->leaders[rank] == (uint32_t)h->place[rank] ||
+           h->of[rank] == h->of[aggregator_of(shape, chunk, leaf_of(shape, rank))];
+}
+
+/* Return true if `rank` leaves this chunk to another rank of this rank's host. */
+static bool follows(const struct trib_shape *shape, uint32_t chunk, int rank)
+{
+    return shape->hosts && shape->hosts->of[rank] == shape->hosts->of[shape->rank] &&
+           !leads(shape, chunk, rank);
+}
+
+/* Return the rank or aggregator that sums this rank's chunk. */
+static uint32_t summer_of(const struct trib_shape *shape, uint32_t chunk)
+{
+    const struct trib_shape_hosts *h = shape->hosts;
+    int r = shape->rank;
+
+    if (leads(shape, chunk, r))
+        return aggregator_of(shape, chunk, leaf_of(shape, r));
+    for (r = h->of[r]; h->of[r] != h->of[shape->rank] || !leads(shape, chunk, r); r++)
+        assert(r < shape->size);
+    return (uint32_t)r;
+}
+
+/* The number of chunks after which all groups repeat. */
+struct repeats {
+    uint32_t largest, common;
+};
+
+static void add_repeat(struct repeats *all, uint32_t n)
+{
+    const uint32_t step = all->common;
+
+    all->largest = n > all->largest ? n : all->largest;
+    while (all->common <= CHUNKS_MOST && all->common % n != 0)
+        all->common += step;
+}
+
+/* Return the number of chunks after which aggregators and leaders of all groups repeat;
+ * or, if that is too large, the size of the largest group. */
 static uint32_t chunks_of(const struct trib_shape *shape)
 {
-    uint32_t largest = 1, common = 1;
+    struct repeats all = {1, 1};
 
-    for (int u = 0; u < groups_of(shape); u++) {
-        const uint32_t n = (uint32_t)aggregators_of(shape, u);
-        uint32_t step = common;
-        largest = n > largest ? n : largest;
-        while (common <= CHUNKS_MOST && common % n != 0)
-            common += step;
-    }
-    return common <= CHUNKS_MOST ? common : largest;
+    for (int u = 0; u < groups_of(shape); u++)
+        add_repeat(&all, (uint32_t)aggregators_of(shape, u));
+    for (int r = 0; shape->hosts && r < shape->size; r++)
+        add_repeat(&all, (uint32_t)shape->hosts->leaders[r]);
+    return all.common <= CHUNKS_MOST ? all.common : all.largest;
 }
 
 /* Return true if the group has something to sum and follows its parent. */
@@ -144,17 +185,56 @@ static bool gets_result(const struct trib_shape *shape, int rank)
     return shape->coll != TRIB_REDUCE || rank == shape->root;
 }
 
-/* Sends are STABLE: the result that overwrites a chunk comes from the aggregator that
- * has read it. */
+/* Sum the host's contributions to a chunk, and send the sum or the own contribution.
+ * Sends are STABLE: the result that overwrites a chunk comes from the one that has read
+ * it. */
+static void contribute(const struct trib_shape *shape, struct trib_schedule *s,
+                       uint32_t chunk)
+{
+    uint32_t dep = TRIB_STEP_NO_DEP;
+
+    for (int r = 0; leads(shape, chunk, shape->rank) && r < shape->size; r++)
+        if (follows(shape, chunk, r))
+            dep = trib_build_recv_reduce(s, (uint32_t)r, chunk, dep);
+    trib_build_send(s, summer_of(shape, chunk), chunk, TRIB_STEP_STABLE, dep);
+}
+
+/* Return the step that sent a chunk up; 0 after a failure. */
+static uint32_t sent_by(const struct trib_schedule *s, uint32_t chunk)
+{
+    uint32_t i = 0;
+
+    while (i < s->n_steps &&
+           (s->steps[i].op != TRIB_STEP_SEND || s->steps[i].chunk != chunk))
+        i++;
+    return i < s->n_steps ? i : 0;
+}
+
+/* Receive the result of a chunk, and forward it on this host. The root of a reduce gets
+ * it from the aggregator. */
+static void take_result(const struct trib_shape *shape, struct trib_schedule *s,
+                        uint32_t chunk)
+{
+    const bool one = shape->coll == TRIB_REDUCE;
+    uint32_t from = aggregator_of(shape, chunk, leaf_of(shape, shape->rank));
+
+    if (!gets_result(shape, shape->rank))
+        return;
+    if (!one)
+        from = summer_of(shape, chunk);
+    const uint32_t dep = trib_build_recv_copy(s, from, chunk, sent_by(s, chunk));
+    for (int r = 0; !one && leads(shape, chunk, shape->rank) && r < shape->size; r++)
+        if (follows(shape, chunk, r))
+            trib_build_send(s, (uint32_t)r, chunk, TRIB_STEP_FINAL | TRIB_STEP_FORWARD,
+                            dep);
+}
+
 static void build_rank(const struct trib_shape *shape, struct trib_schedule *s)
 {
-    const int leaf = leaf_of(shape, shape->rank);
-
     for (uint32_t k = 0; k < s->n_chunks; k++)
-        trib_build_send(s, aggregator_of(shape, k, leaf), k, TRIB_STEP_STABLE,
-                        TRIB_STEP_NO_DEP);
-    for (uint32_t k = 0; gets_result(shape, shape->rank) && k < s->n_chunks; k++)
-        trib_build_recv_copy(s, aggregator_of(shape, k, leaf), k, k);
+        contribute(shape, s, k);
+    for (uint32_t k = 0; k < s->n_chunks; k++)
+        take_result(shape, s, k);
 }
 
 /* Return true if a rank below u receives the result. */
@@ -185,7 +265,8 @@ static void send_down(const struct trib_shape *shape, struct trib_schedule *s,
                       struct trib_step step)
 {
     for (int r = 0; r < shape->size; r++)
-        if (here(shape, step.chunk, leaf_of(shape, r)) && gets_result(shape, r))
+        if (here(shape, step.chunk, leaf_of(shape, r)) && gets_result(shape, r) &&
+            (shape->coll == TRIB_REDUCE || leads(shape, step.chunk, r)))
             trib_build_send(s, (uint32_t)r, step.chunk, step.flags, step.dep);
     for (int u = 1; u < groups_of(shape); u++)
         if (sends_here(shape, step.chunk, u) && wanted_below(shape, u))
@@ -213,7 +294,7 @@ static void build_chunk(const struct trib_shape *shape, struct trib_schedule *s,
     if (group < 0)
         return;
     for (int r = 0; r < shape->size; r++)
-        if (here(shape, chunk, leaf_of(shape, r)))
+        if (here(shape, chunk, leaf_of(shape, r)) && leads(shape, chunk, r))
             dep = trib_build_recv_reduce(s, (uint32_t)r, chunk, dep);
     for (int u = 1; u < groups_of(shape); u++)
         if (sends_here(shape, chunk, u))

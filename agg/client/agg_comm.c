@@ -51,6 +51,7 @@ static void free_agg_comm(struct trib_aggregators *a)
     free(c->plans);
     free(c->peers);
     free(c->tree);
+    free(a->hosts);
     free(c);
 }
 

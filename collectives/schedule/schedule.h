@@ -99,6 +99,18 @@ struct trib_shape_groups {
     const int *host; /* [ranks] host of a rank, below n; NULL: groups are hosts */
 };
 
+/*
+ * Ranks that share a host and sum there first, so that their host exchanges each
+ * element once with the aggregators: of a host's leaders, number c mod leaders sums
+ * chunk c. An aggregator on that host sums for its ranks instead.
+ */
+struct trib_shape_hosts {
+    const int *of; /* [ranks + aggregators] lowest rank of the host; without ranks: the
+                    * aggregator itself */
+    const int *place; /* [ranks] position of the rank on its host */
+    const int *leaders; /* [ranks] how many of its host's ranks are leaders, from 1 */
+};
+
 /* The arguments of a builder. */
 struct trib_shape {
     trib_coll_t coll;
@@ -110,6 +122,7 @@ struct trib_shape {
      * aggregator i has number size + i. */
     int aggregators;
     const struct trib_agg_tree *tree; /* NULL: one group with all aggregators */
+    const struct trib_shape_hosts *hosts; /* NULL: ranks send to aggregators only */
     const struct trib_shape_groups *groups; /* NULL: unknown */
     bool local_counts; /* only the two ranks of a block know its length, so no other
                         * rank can relay it */

@@ -183,6 +183,52 @@ trib_status_t trib_locality_make(struct trib_comm *comm,
     return st;
 }
 
+/* Return the lowest rank of the host of a rank or aggregator, or itself. */
+static int lowest_on(const struct trib_comm *comm,
+                     const struct trib_locality_report *facts, int rank)
+{
+    const struct trib_agg_tree *tree = comm->aggregators->tree;
+    const int first = facts[rank].first, ranks = comm->engine.ranks;
+
+    if (first < 0 || first >= rank || first >= ranks || facts[first].first != first)
+        return rank;
+    if (rank >= ranks)
+        return first;
+    const bool one_group = !tree || tree->leaf_of[first] == tree->leaf_of[rank];
+    return one_group && facts[first].maps && facts[rank].maps ? first : rank;
+}
+
+trib_status_t trib_locality_hosts(struct trib_comm *comm,
+                                  const struct trib_locality_report *facts)
+{
+    enum { LEADERS_MOST = 8 };
+    const int ranks = comm->engine.ranks, size = comm->engine.size;
+    struct trib_shape_hosts *h =
+        calloc(1, sizeof(*h) + ((size_t)size + 2 * (size_t)ranks) * sizeof(*h->of));
+    int *of = h ? (int *)(h + 1) : NULL, *place = of + size, *leaders = place + ranks;
+    bool any = false;
+
+    assert(comm->aggregators && !comm->aggregators->hosts);
+    if (!h)
+        return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
+                         ranks);
+    for (int r = 0; r < size; r++)
+        of[r] = lowest_on(comm, facts, r);
+    for (int r = 0; r < ranks; r++) {
+        place[r] = leaders[of[r]]++; /* those counted so far */
+        for (int a = ranks; a < size; a++)
+            any |= place[r] > 0 && of[a] != of[r];
+    }
+    for (int r = ranks - 1; r >= 0; r--)
+        leaders[r] = leaders[of[r]] < LEADERS_MOST ? leaders[of[r]] : LEADERS_MOST;
+    *h = (struct trib_shape_hosts){of, place, leaders};
+    if (any)
+        comm->aggregators->hosts = h;
+    else
+        free(h);
+    return TRIB_OK;
+}
+
 void trib_locality_free(struct trib_locality *locality)
 {
     if (!locality)

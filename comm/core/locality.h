@@ -49,6 +49,17 @@ trib_status_t trib_locality_make(struct trib_comm *comm,
                                  const struct trib_locality_report *facts);
 void trib_locality_free(struct trib_locality *locality);
 
+/**
+ * trib_locality_hosts - set comm->aggregators->hosts from the reports of all ranks and
+ * aggregators, equal on all of them.
+ *
+ * Two ranks share a host if both report the same lowest rank, reach others by
+ * load/store and send to the same group of aggregators.
+ * facts    [ranks + aggregators] from other hosts: any values
+ */
+trib_status_t trib_locality_hosts(struct trib_comm *comm,
+                                  const struct trib_locality_report *facts);
+
 /* The groups that a struct trib_shape points to. */
 struct trib_locality_groups {
     struct trib_shape_groups groups;

@@ -460,8 +460,9 @@ static trib_status_t take_all_msg2(struct trib_comm *comm,
         e->transport->ops->agree(e->transport, transport);
         agree_on_network(comm, all);
     }
-    if (st == TRIB_OK && !comm->aggregators)
-        st = trib_locality_make(comm, near);
+    if (st == TRIB_OK)
+        st = comm->aggregators ? trib_locality_hosts(comm, near)
+                               : trib_locality_make(comm, near);
     free(transport);
     free(near);
     return st;

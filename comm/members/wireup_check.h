@@ -13,7 +13,7 @@
 #include "comm/core/communicator.h"
 #include "topo/cpus.h"
 
-#define TRIB_WIREUP_VERSION 15
+#define TRIB_WIREUP_VERSION 16
 
 /* The first message: identity of a rank, and the values that all ranks must agree on.
  * magic, version, release and host keep their offsets in every version. */

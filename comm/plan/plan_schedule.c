@@ -294,6 +294,25 @@ static void explain_leaders(struct trib_plan *plan, const struct trib_algo *algo
                  groups->groups.leaders);
 }
 
+/*
+ * Return the hosts whose ranks sum before the aggregators; NULL: none. A codec's loss
+ * must be the same with and without aggregators, a quorum lists contributions, robust
+ * ops compare them, and TRIB_DETERMINISTIC fixes their order.
+ */
+static const struct trib_shape_hosts *hosts_of(const struct trib_plan *plan,
+                                               const trib_desc_t *d)
+{
+    enum { BYTES_LEAST = 65536 }; /* the extra hop costs more than it saves below */
+    const struct trib_aggregators *a = plan->comm->aggregators;
+    const struct trib_run_desc *r = &plan->run.desc;
+
+    if (!a || plan->codec || r->pairs || r->quorum.need || trib_robust_is(d->op) ||
+        plan->comm->cfg.deterministic ||
+        d->count * trib_dtype_size(d->dtype) < BYTES_LEAST)
+        return NULL;
+    return a->hosts;
+}
+
 static void explain_pairs(struct trib_plan *plan, const trib_desc_t *d)
 {
     const struct pairs_expected e =
@@ -327,6 +346,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
                                  .size = e->ranks,
                                  .aggregators = e->size - e->ranks,
                                  .tree = trib_plan_tree(plan->comm),
+                                 .hosts = hosts_of(plan, d),
                                  .root = trib_coll_has_root(r->op.coll) ? d->root : 0,
                                  .local_counts = r->blocks && r->blocks->local,
                                  .pairs = plan->run.desc.pairs};
@@ -338,6 +358,8 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
         st = trib_plan_build(plan, algo, shape, out);
     if (st == TRIB_OK)
         explain_leaders(plan, algo, &groups);
+    if (st == TRIB_OK && shape->hosts)
+        trib_text_append(plan->why, sizeof(plan->why), "; ranks of a host sum first");
     if (st == TRIB_OK && plan->run.desc.pairs)
         explain_pairs(plan, d);
     if (st == TRIB_OK)

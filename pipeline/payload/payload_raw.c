@@ -404,6 +404,7 @@ static trib_status_t raw_reduce(struct trib_engine *e, struct trib_run *run,
         .divisor = all.sum.divisor,
         .stream = goes_around_cache(run, t),
     };
+    trib_undo_save_input(run, c);
     if (c->n) {
         add_places(e, run, t, c, &r);
         trib_raw_sum(e, run, run->payload->sources, all.n, &r);

@@ -74,6 +74,64 @@ static void serve_racks(struct trib_shape *shape, int each)
     shape->aggregators = next;
 }
 
+/* Hosts of the ranks and aggregators of a shape. */
+static struct {
+    struct trib_shape_hosts hosts;
+    int of[RANKS_MOST + 5 * GROUPS_MOST], place[RANKS_MOST], leaders[RANKS_MOST];
+} on;
+
+/* Lay a host out from one of its ranks, if it is the lowest: up to 4 of them lead. */
+static void lay_host(const struct trib_shape *shape, int lowest)
+{
+    int n = 0;
+
+    for (int r = lowest; on.of[lowest] == lowest && r < shape->size; r++)
+        on.place[r] = on.of[r] == lowest ? n++ : on.place[r];
+    for (int r = lowest; n && r < shape->size; r++)
+        if (on.of[r] == lowest)
+            on.leaders[r] = n < 4 ? n : 4;
+}
+
+/* Hosts of `each` ranks, in blocks or dealt out in turn, and an aggregator on the first
+ * one. Only ranks that send to the same group share a host. */
+static void settle(struct trib_shape *shape, int each)
+{
+    const int hosts = (shape->size + each - 1) / each, blocks = shape->size % 3;
+
+    for (int r = 0; r < shape->size + shape->aggregators; r++)
+        on.of[r] = r;
+    for (int r = 0; r < shape->size; r++)
+        for (int q = r; q >= 0; q--)
+            if ((blocks ? q / each == r / each : q % hosts == r % hosts) &&
+                (!shape->tree || tree.leaf_of[q] == tree.leaf_of[r]))
+                on.of[r] = q;
+    if (shape->size % 2)
+        on.of[shape->size] = 0;
+    for (int r = 0; r < shape->size; r++)
+        lay_host(shape, r);
+    on.hosts = (struct trib_shape_hosts){on.of, on.place, on.leaders};
+    shape->hosts = &on.hosts;
+}
+
+static void serve_hosts(struct trib_shape *shape, int each)
+{
+    serve_star(shape, 1 + each % 3);
+    settle(shape, each);
+}
+
+static void serve_tree_of_hosts(struct trib_shape *shape, int each)
+{
+    (each % 2 ? serve_tree : serve_racks)(shape, 2);
+    settle(shape, each);
+}
+
+/* Return true if the rank exchanges chunk c with the aggregator itself. */
+static bool leads(const struct trib_shape *shape, int rank, uint32_t c, int aggregator)
+{
+    return !shape->hosts || on.of[shape->size + aggregator] == on.of[rank] ||
+           (int)c % on.leaders[rank] == on.place[rank];
+}
+
 /* Return the aggregator that receives chunk c from a group. */
 static int owner(const struct trib_shape *shape, int group, uint32_t c)
 {
@@ -118,12 +176,29 @@ static int below(const struct trib_shape *shape, int aggregator, uint32_t c)
 
     for (int r = 0; r < shape->size; r++)
         n += owner(shape, shape->tree ? shape->tree->leaf_of[r] : 0, c) == aggregator &&
-             (shape->coll == TRIB_ALLREDUCE || r == shape->root);
+             (shape->coll == TRIB_ALLREDUCE ? leads(shape, r, c, aggregator)
+                                            : r == shape->root);
     for (int i = 0; i < shape->aggregators; i++)
         n += i != aggregator && above(shape, i, c) == aggregator && wants(shape, i, c);
     for (int u = 0; shape->tree && u < shape->tree->groups; u++)
         part |= owner(shape, u, c) == aggregator;
     return part ? n : -1;
+}
+
+/* Return the number of ranks of this rank's host to which it forwards the result of
+ * chunk c. */
+static int follow(const struct trib_shape *shape, int rank, uint32_t c)
+{
+    const int aggregator =
+        owner(shape, shape->tree ? shape->tree->leaf_of[rank] : 0, c);
+    int n = 0;
+
+    if (!shape->hosts || shape->coll == TRIB_REDUCE ||
+        !leads(shape, rank, c, aggregator))
+        return 0;
+    for (int r = 0; r < shape->size; r++)
+        n += on.of[r] == on.of[rank] && !leads(shape, r, c, aggregator);
+    return n;
 }
 
 /* On every edge that needs it, each element is sent up once and down once. */
@@ -135,6 +210,8 @@ static void bytes(const struct trib_sim *sim, uint32_t rank, uint64_t *up,
 
     *up = aggregator < 0 ? sweep_all(sim) : 0;
     *down = 0;
+    for (uint32_t c = 0; aggregator < 0 && c < sim->lists[0].n_chunks; c++)
+        *down += (uint64_t)follow(shape, (int)rank, c) * trib_sim_chunk(sim, c);
     for (uint32_t c = 0; aggregator >= 0 && c < sim->lists[0].n_chunks; c++) {
         const int n = below(shape, aggregator, c);
         if (n < 0)
@@ -165,6 +242,18 @@ TEST(test_trees)
                      serve_racks, n);
         sweep_offloaded(&(struct sweep){"service", TRIB_REDUCE, false, bytes},
                         serve_racks, n);
+    }
+}
+
+TEST(test_hosts)
+{
+    for (int each = 1; each <= 6; each++) {
+        sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+                        serve_hosts, each);
+        sweep_offloaded(&(struct sweep){"service", TRIB_REDUCE, false, bytes},
+                        serve_hosts, each);
+        sweep_offloaded(&(struct sweep){"service", TRIB_ALLREDUCE, false, bytes},
+                        serve_tree_of_hosts, each);
     }
 }
 

@@ -13,6 +13,7 @@ enum { LONGEST = 70000 };
 struct job {
     struct aggregators aggregators;
     uint64_t seed;
+    bool hosts; /* ranks of a host sum first */
 };
 
 /* An announcement may name any chunk. An aggregator refuses chunks larger than any
@@ -179,6 +180,13 @@ static void draw(const struct job *s, uint64_t n, struct one *c)
         c->o.op = bits >> 40 & 1 ? TRIB_SUM : TRIB_MEAN;
 }
 
+/* Ranks of a host sum the elements of long vectors first, but no codec's words. */
+static bool sums_first(const struct job *s, const struct one *c)
+{
+    return s->hosts && strcmp(c->codec->text, "none") == 0 &&
+           c->count * trib_dtype_size(c->o.dtype) >= 65536;
+}
+
 static void run_one(struct ranks_self *self, struct trib_comm *agg_comm,
                     const struct one *c, uint8_t *const buffers[2])
 {
@@ -190,6 +198,7 @@ static void run_one(struct ranks_self *self, struct trib_comm *agg_comm,
 
     if (trib_plan_create(agg_comm, TRIB_ALLREDUCE, &d, &plan) != TRIB_OK)
         ranks_die(self, "%s", trib_last_error(agg_comm));
+    ranks_assert(self, !strstr(plan->why, "sum first") == !sums_first(self->arg, c));
     for (int start = 0; start < 2; start++) {
         /* A second start with error feedback would have another result. */
         if (start && c->codec->tolerance)
@@ -238,7 +247,8 @@ static int sums(struct ranks_self *self)
 static void run(const char *config, int ranks, int n, const struct trib_agg_tree *tree)
 {
     struct job s = {.aggregators = {.ranks = ranks, .n = n, .tree = tree},
-                    .seed = (uint64_t)ranks};
+                    .seed = (uint64_t)ranks,
+                    .hosts = strstr(config, "ranks_per_host")};
 
     aggregators_run(&s.aggregators,
                     (struct ranks_job){.fn = sums, .arg = &s, .config = config});
@@ -258,6 +268,20 @@ TEST_ON(test_tree, "shm", "tcp")
     static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
 
     run(*state, 4, 3, &tree);
+}
+
+/* The aggregators have a host of their own, or one is on a host of ranks. */
+TEST_ON(test_hosts, "auto:ranks_per_host=2", "auto:ranks_per_host=3;window=1",
+        "auto:ranks_per_host=2;zero_copy=0")
+{
+    static const int parent[] = {0, 0, 0}, first[] = {0, 1, 2, 3},
+                     aggregators[] = {0, 1, 2}, leaf_of[] = {1, 1, 2, 2, 2};
+    static const struct trib_agg_tree tree = {3, parent, first, aggregators, leaf_of};
+
+    run(*state, 4, 1, NULL);
+    run(*state, 5, 2, NULL);
+    run(*state, 7, 3, NULL);
+    run(*state, 5, 3, &tree);
 }
 
 TEST_ON(test_racks, "shm;window=3", "tcp", "shm")

@@ -3,6 +3,7 @@
 #include "comm/core/communicator.h"
 #include "comm/core/locality.h"
 #include "comm/core/plan_struct.h"
+#include "tests/comm/oracle.h"
 #include "tests/harness/ranks.h"
 #include "tests/topo/data.h"
 #include "topo/layout.h"
@@ -329,6 +330,57 @@ TEST(test_uneven)
 {
     run(5, "transport=auto:near=shm,far=tcp,ranks_per_host=2;leaders=2",
         (struct expected){2, 1, NULL, 0, false});
+}
+
+/* Check what schedules rely on: hosts have leaders, and positions are distinct. */
+static void check_hosts(const struct trib_shape_hosts *h, int ranks, int size)
+{
+    for (int r = 0; r < size; r++) {
+        assert_in_range(h->of[r], 0, r);
+        assert_int_equal(h->of[h->of[r]], h->of[r]);
+        assert_true(r >= ranks || h->of[r] < ranks);
+    }
+    for (int r = 0; r < ranks; r++) {
+        int before = 0, all = 0;
+        for (int q = 0; q < ranks; q++) {
+            before += q < r && h->of[q] == h->of[r];
+            all += h->of[q] == h->of[r];
+        }
+        assert_int_equal(h->place[r], before);
+        assert_int_equal(h->leaders[r], all < 8 ? all : 8);
+    }
+}
+
+/* Reports come from other hosts. */
+TEST(test_hosts_of_any_reports)
+{
+    enum { MOST = 24 };
+    struct trib_locality_report facts[MOST];
+    int n_made = 0;
+
+    for (uint64_t n = 0; n < 20000; n++) {
+        struct trib_aggregators a = {.n = 1 + (int)(n % 3)};
+        struct trib_comm comm = {.aggregators = &a};
+        const int ranks = 1 + (int)(n / 3 % (MOST - 3)), size = ranks + a.n;
+        int leaf_of[MOST];
+        struct trib_agg_tree tree = {.leaf_of = leaf_of};
+        comm.engine.ranks = ranks;
+        comm.engine.size = size;
+        a.tree = n % 2 ? &tree : NULL;
+        for (int r = 0; r < size; r++) {
+            const uint64_t bits = oracle_mix(n * MOST + (uint64_t)r);
+            facts[r] = (struct trib_locality_report){
+                .first = bits % 9 ? (int)(bits >> 8 & 0xff) % size : (int)(bits >> 8),
+                .maps = bits >> 40 & 3};
+            leaf_of[r] = (int)(bits >> 44 & 1);
+        }
+        assert_int_equal(trib_locality_hosts(&comm, facts), TRIB_OK);
+        n_made += a.hosts != NULL;
+        if (a.hosts)
+            check_hosts(a.hosts, ranks, size);
+        free(a.hosts);
+    }
+    assert_true(n_made > 100);
 }
 
 TEST(test_one_host)

@@ -250,7 +250,7 @@ TEST(test_other_release)
         {OLD_MEETING, 0, "install the same version"},
         {OLD_RELEASE, 0, "has Tributary 9.9.9, rank "},
         {OLD_MESSAGE, 1, "has Tributary 9.9.9, rank 0 (host "},
-        {OLD_BUILD, 1, "wireup messages, versions 16 and 15: install"},
+        {OLD_BUILD, 1, "wireup messages, versions 17 and 16: install"},
     };
 
     assert_int_equal(strlen(trib_version()), 5);

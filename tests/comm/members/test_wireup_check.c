@@ -72,7 +72,7 @@ TEST(test_check)
     last.settings = 8; /* with another layout, nothing else is compared */
     says(last, 3, TRIB_ERR_MISMATCH,
          "rank 2 (host a) and rank 0 (host a) have builds of Tributary 1.2.3 with "
-         "different wireup messages, versions 16 and 15: install the same build");
+         "different wireup messages, versions 17 and 16: install the same build");
     last = sound;
     last.magic = 0;
     says(last, 3, TRIB_ERR_BOOT,

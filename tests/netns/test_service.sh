@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A tribd sums for ranks on other hosts: two ranks of a host sum first, so their host
+# sends and receives each element once.
+# shellcheck disable=SC2317 # at_exit is called through a trap
+# shellcheck source=tests/harness/tap.sh
+. "${abs_top_srcdir:-.}/tests/harness/tap.sh"
+# shellcheck source=tests/netns/net.sh
+. "${abs_top_srcdir:-.}/tests/netns/net.sh"
+perf=$build/perf/trib-perf
+! why=$(net_refused) || skip_all "$why"
+unset TRIB_ROOT TRIB_RANK TRIB_SIZE
+at_exit() { net_close; }
+net_open 3 1500 4 || exit 1
+net_job_ranks=2
+(umask 077 && head -c 32 /dev/urandom >"$net_dir/key")
+
+tribd_up() { grep -qs "listening at" "$net_dir/tribd.log"; }
+
+# Start a tribd on host 2.
+net_on 2 env "TRIBD_LISTEN=$(net_address 2):4700" TRIBD_HTTP=127.0.0.1:4701 TRIBD_AUTH=key \
+    TRIBD_KEY="$net_dir/key" "$build/agg/daemon/tribd" >"$net_dir/tribd.log" 2>&1 </dev/null &
+daemon=$!
+for ((i = 0; i < 1000; i++)); do
+    tribd_up || ! kill -0 "$daemon" 2>/dev/null || net_pause
+done
+tribd_up
+result $? "tribd listens"
+export TRIB_SERVICE_KEY=$net_dir/key TRIB_SERVICE="host2:4700" TRIB_TIMEOUT_MS=60000
+
+received() { # print tribd's received bytes
+    net_on 2 curl -s http://127.0.0.1:4701/metrics | awk '$1 == "tribd_received_bytes_total" { print $2 }'
+}
+
+# HOSTS, BYTES: print what tribd received in a job that sums some vectors.
+sum() {
+    local last before
+    net_job_hosts=$1
+    last=$(($1 * net_job_ranks - 1))
+    before=$(received)
+    net_job "$perf" allreduce --check --sizes "$2" --iters 10 --warmup 0
+    # shellcheck disable=SC2046 # they are numbers
+    net_ended 60 $(seq 0 "$last") || return 1
+    for ((i = 0; i <= last; i++)); do [ "$(net_status "$i")" = 0 ] || return 1; done
+    cp "$net_dir/rank0.out" "$said"
+    ! grep -q "without aggregators" "$said" || return 1
+    echo $(($(received) - before))
+}
+
+# Each rank sends a short vector itself.
+short=$(sum 2 32K)
+result $? "two hosts of two ranks sum 32 KiB"
+each=$((short * (1 << 20) / (1 << 15) / 4)) # bytes of a long vector, in all sums of a job
+bytes=$(sum 2 1M)
+result $? "they sum 1 MiB"
+[ "$each" -ge $((10 << 20)) ] && [ $((bytes * 10)) -gt $((each * 19)) ] &&
+    [ $((bytes * 10)) -lt $((each * 21)) ]
+result $? "tribd receives the sum of each host ($bytes bytes, $each per vector)"
+bytes=$(sum 3 1M)
+result $? "ranks of tribd's own host sum, too"
+[ $((bytes * 10)) -gt $((each * 39)) ] && [ $((bytes * 10)) -lt $((each * 41)) ]
+result $? "and reach it directly ($bytes bytes)"
+finish
