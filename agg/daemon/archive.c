@@ -389,11 +389,11 @@ static void work(struct archive *a, struct archive_task *task)
     else
         read_task(a, task);
     (void)atomic_fetch_sub(&a->at_disk, 1);
+    (void)atomic_fetch_add(&a->progress, task->admitted); /* also if it was refused */
     if (task->again)
         return;
     if (task->writes && task->err.status)
         archive_failed_mt(a);
-    (void)atomic_fetch_add(&a->progress, task->admitted); /* also if it was refused */
     if (task->writes)
         shrink(task);
     task->took_ns = trib_now_ns() - began_ns;

@@ -415,6 +415,7 @@ TEST(test_one_after_the_other)
     free(one.bytes);
     free(other.bytes);
     assert_false(one.err.status || other.err.status || atomic_load(&met));
+    assert_int_equal(archive_progress_mt(rig.archive), 4 + 2); /* answers, syncs */
     rig_close(&rig);
 }
 
