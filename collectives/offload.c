@@ -216,12 +216,11 @@ static void take_result(const struct trib_shape *shape, struct trib_schedule *s,
                         uint32_t chunk)
 {
     const bool one = shape->coll == TRIB_REDUCE;
-    uint32_t from = aggregator_of(shape, chunk, leaf_of(shape, shape->rank));
+    const uint32_t from = one ? aggregator_of(shape, chunk, leaf_of(shape, shape->rank))
+                              : summer_of(shape, chunk);
 
     if (!gets_result(shape, shape->rank))
         return;
-    if (!one)
-        from = summer_of(shape, chunk);
     const uint32_t dep = trib_build_recv_copy(s, from, chunk, sent_by(s, chunk));
     for (int r = 0; !one && leads(shape, chunk, shape->rank) && r < shape->size; r++)
         if (follows(shape, chunk, r))

@@ -373,6 +373,7 @@ trib_status_t trib_plan_build_schedule(struct trib_plan *plan, const trib_desc_t
     plan->run.desc.name = algo->name;
     r->n_chunks = out->n_chunks;
     r->gathers = trib_algo_gathers(algo, shape);
+    r->gets_whole = r->gathers || (shape->hosts && !trib_shape_is_aggregator(shape));
     for (int lane = 0; lane < TRIB_LANES; lane++)
         r->senders[lane] = trib_algo_senders(algo, shape, lane);
     return TRIB_OK;

@@ -120,7 +120,7 @@ trib_status_t trib_check_peer(struct trib_engine *e, const struct trib_run *run,
     char text[200];
 
     assert(peer != e->rank);
-    if (!d->check.finite || !d->gathers || peer >= e->ranks)
+    if (!d->check.finite || !d->gets_whole || peer >= e->ranks)
         return TRIB_OK;
     const size_t at = trib_check_first_bad(e->kernels, d->op.dtype, x, c->n);
     if (at == c->n)

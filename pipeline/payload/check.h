@@ -4,7 +4,7 @@
  * operation with the name of its rank, instead of a sum that is wrong everywhere.
  *
  * Each rank checks its own contribution. A rank that sums raw elements of
- * contributions, not of partial sums (trib_run_desc.gathers), also checks those of all
+ * contributions, not of partial sums (trib_run_desc.gets_whole), also checks those of
  * others, because a rank may lie. That check finds NaN and Inf only: the norm is known
  * to the sender alone, since a summing rank sees single chunks.
  */

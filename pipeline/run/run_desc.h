@@ -84,6 +84,7 @@ struct trib_run_desc {
     uint32_t senders[TRIB_LANES]; /* ranks that send to one rank at once, at most:
                                    * grants.h */
     bool gathers; /* no partial sum is sent: trib_algo_gathers */
+    bool gets_whole; /* ranks send this rank only contributions, no partial sums */
     bool may_undo; /* a start may have to be undone: see undo_log.h */
     bool may_rewind; /* the state of the two newest starts may have to be undone */
     struct {

@@ -96,7 +96,7 @@ static inline void rig_plan(const struct rig *r, int rank, struct trib_run *run)
     assert_status(algo->build(&shape, &schedule), TRIB_OK);
     assert_status(trib_program_create(&schedule, &shape, &run->program), TRIB_OK);
     run->desc = rig_desc(r, schedule.n_chunks);
-    run->desc.gathers = trib_algo_gathers(algo, &shape);
+    run->desc.gathers = run->desc.gets_whole = trib_algo_gathers(algo, &shape);
     run->desc.name = algo->name;
     trib_schedule_free(&schedule);
 }
