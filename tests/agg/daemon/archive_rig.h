@@ -54,7 +54,7 @@ enum fault {
 
 /* The call that fails, and how. */
 static enum fault fault;
-static int calls_left;
+static _Atomic int calls_left;
 static const char *folder = ""; /* the folder to move away */
 static struct archive
     *removed_from; /* REMOVED: the snapshot is removed during the write */
