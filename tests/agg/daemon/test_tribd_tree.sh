@@ -246,8 +246,11 @@ TRIB_SERVICE=$within_hosts vectors "within hosts first"
 each_within 1000 1150
 result $? "one vector a host goes up its link, and one comes down"
 TRIB_SERVICE=$above vectors "all at the root"
+each_within 1000 1150
+result $? "so it is at a root alone: the ranks of a host sum first"
+TRIB_TRANSPORT=tcp TRIB_SERVICE=$above vectors "all at the root over tcp"
 each_within 2000 2300
-result $? "of a root alone there are two"
+result $? "without shared memory there are two"
 
 # The leaf of host0 shares memory with its two ranks, and uses TCP only to the root.
 # Ports 4700 are for admission.
