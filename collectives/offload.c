@@ -191,9 +191,10 @@ static bool gets_result(const struct trib_shape *shape, int rank)
 static void contribute(const struct trib_shape *shape, struct trib_schedule *s,
                        uint32_t chunk)
 {
+    const int ranks = leads(shape, chunk, shape->rank) ? shape->size : 0;
     uint32_t dep = TRIB_STEP_NO_DEP;
 
-    for (int r = 0; leads(shape, chunk, shape->rank) && r < shape->size; r++)
+    for (int r = 0; r < ranks; r++)
         if (follows(shape, chunk, r))
             dep = trib_build_recv_reduce(s, (uint32_t)r, chunk, dep);
     trib_build_send(s, summer_of(shape, chunk), chunk, TRIB_STEP_STABLE, dep);

@@ -205,13 +205,13 @@ trib_status_t trib_locality_hosts(struct trib_comm *comm,
     const int ranks = comm->engine.ranks, size = comm->engine.size;
     struct trib_shape_hosts *h =
         calloc(1, sizeof(*h) + ((size_t)size + 2 * (size_t)ranks) * sizeof(*h->of));
-    int *of = h ? (int *)(h + 1) : NULL, *place = of + size, *leaders = place + ranks;
     bool any = false;
 
     assert(comm->aggregators && !comm->aggregators->hosts);
     if (!h)
         return trib_fail(&comm->err, TRIB_ERR_NO_MEMORY, "no memory for %d ranks",
                          ranks);
+    int *of = (int *)(h + 1), *place = of + size, *leaders = place + ranks;
     for (int r = 0; r < size; r++)
         of[r] = lowest_on(comm, facts, r);
     for (int r = 0; r < ranks; r++) {

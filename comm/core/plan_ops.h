@@ -104,7 +104,7 @@ struct trib_comm_hooks {
 struct trib_aggregators {
     int n; /* number of aggregators; their ranks come after the others */
     const struct trib_agg_tree *tree; /* NULL: each rank sends to every aggregator */
-    struct trib_shape_hosts *hosts; /* one block; NULL: no host has several ranks */
+    struct trib_shape_hosts *hosts; /* one block; NULL: no ranks sum on their host */
     /** Assign a plan the number used in its frames; rank 0 announces it to the
      * aggregators. */
     trib_status_t (*announce)(struct trib_plan *plan, const trib_desc_t *desc,

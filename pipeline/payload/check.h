@@ -3,10 +3,10 @@
  * Checks of contributions before they are summed (TRIB_CHECK). A bad gradient ends the
  * operation with the name of its rank, instead of a sum that is wrong everywhere.
  *
- * Each rank checks its own contribution. A rank that sums raw elements of
- * contributions, not of partial sums (trib_run_desc.gets_whole), also checks those of
- * others, because a rank may lie. That check finds NaN and Inf only: the norm is known
- * to the sender alone, since a summing rank sees single chunks.
+ * Each rank checks its own contribution. A rank also checks the contributions that it
+ * receives as raw elements (trib_run_desc.gets_whole), because a rank may lie. That
+ * check finds NaN and Inf only: a receiver sees single chunks, so the norm is known to
+ * the sender alone.
  */
 #ifndef PIPELINE_PAYLOAD_CHECK_H
 #define PIPELINE_PAYLOAD_CHECK_H

@@ -370,7 +370,7 @@ static int run_rank(struct ranks_self *self)
 /* Return true if the ranks reached the later aggregators. */
 static bool run(const char *transport, struct lossy_job *j)
 {
-    /* Hosts watch each other by heartbeats, which may be late beside a load. */
+    /* Between hosts a rank is lost if its heartbeats are late, as under load. */
     const int stop_ms = strncmp(transport, "auto", 4) == 0 ? 1500 : 300;
     char config[200];
 
